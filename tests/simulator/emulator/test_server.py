@@ -15,12 +15,12 @@ from typing import Any
 import aiohttp
 import openai
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from simulator.emulator.faults import FaultRates
 from simulator.emulator.options import EmulatorOptions
 from simulator.emulator.server import EngineEmulator
 from simulator.llm.batching import EngineLimits
+from tests.emulated_engine import EmulatedEngine
 from tests.patience import PATIENCE_S
 
 MODEL, ADAPTER = "org/Model-7B", "org/adapter"
@@ -30,13 +30,12 @@ HELLO: list[Any] = [{"role": "user", "content": "Hello there, engine."}]
 LONG = {"max_tokens": 5000, "ignore_eos": True}
 
 
-class Engine:
+class Engine(EmulatedEngine):
     """An engine that serves, a client of it, and its metrics."""
 
     def __init__(self, port: int, session: aiohttp.ClientSession) -> None:
+        super().__init__(port, session)
         self.port = port
-        self.url = f"http://127.0.0.1:{port}"
-        self.session = session
         self.client = openai.AsyncOpenAI(
             base_url=f"{self.url}/v1", api_key="secret", max_retries=0, timeout=PATIENCE_S
         )
@@ -48,21 +47,6 @@ class Engine:
 
     def chat(self, **fields: Any) -> Any:
         return self.post("/v1/chat/completions", {"model": MODEL, "messages": HELLO, **fields})
-
-    async def metric(self, name: str, **labels: str) -> float:
-        async with self.session.get(f"{self.url}/metrics") as response:
-            text = await response.text()
-        return sum(
-            sample.value
-            for family in text_string_to_metric_families(text)
-            for sample in family.samples
-            if sample.name == f"vllm:{name}" and labels.items() <= sample.labels.items()
-        )
-
-    async def until(self, name: str, value: float, **labels: str) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while await self.metric(name, **labels) != value:
-                await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
-from prometheus_client.parser import text_string_to_metric_families
 
 from services.throttle.upstreams.calls import UpstreamCall
 from services.throttle.upstreams.pool import UpstreamPool
@@ -18,6 +17,7 @@ from shared.contracts.endpoints import EndpointConfigured, Upstream
 from simulator.emulator.faults import FaultRates
 from simulator.emulator.options import EmulatorOptions
 from simulator.emulator.server import EngineEmulator
+from tests.emulated_engine import EmulatedEngine
 from tests.patience import PATIENCE_S
 
 MODEL = "org/Model-7B"
@@ -116,34 +116,8 @@ async def raw_engine(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class Emulated:
-    """An emulated engine and its metrics."""
-
-    def __init__(self, port: int, session: aiohttp.ClientSession) -> None:
-        self.url = f"http://127.0.0.1:{port}"
-        self._session = session
-
-    async def metric(self, name: str, **labels: str) -> float:
-        async with self._session.get(f"{self.url}/metrics") as response:
-            text = await response.text()
-        return sum(
-            sample.value
-            for family in text_string_to_metric_families(text)
-            for sample in family.samples
-            if sample.name == f"vllm:{name}" and labels.items() <= sample.labels.items()
-        )
-
-    async def until(self, name: str, value: float, **labels: str) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while await self.metric(name, **labels) != value:
-                await asyncio.sleep(0.01)
-
-    async def ended(self) -> float:
-        return await self.metric("request_success_total")
-
-
 @asynccontextmanager
-async def emulated(speed: float = FAST, **options: Any) -> AsyncIterator[Emulated]:
+async def emulated(speed: float = FAST, **options: Any) -> AsyncIterator[EmulatedEngine]:
     options.setdefault("faults", FaultRates({}, by_header=True))
     models = options.pop("models", (MODEL,))
     emulator = EngineEmulator(EmulatorOptions(models, speed=speed, **options))
@@ -151,11 +125,13 @@ async def emulated(speed: float = FAST, **options: Any) -> AsyncIterator[Emulate
         emulator.listening("127.0.0.1", 0) as port,
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(PATIENCE_S)) as session,
     ):
-        yield Emulated(port, session)
+        yield EmulatedEngine(port, session)
 
 
 @asynccontextmanager
-async def emulated_pair(speed: float = FAST) -> AsyncIterator[tuple[Emulated, Emulated]]:
+async def emulated_pair(
+    speed: float = FAST,
+) -> AsyncIterator[tuple[EmulatedEngine, EmulatedEngine]]:
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(emulated(speed))
         yield first, await stack.enter_async_context(emulated(speed))
