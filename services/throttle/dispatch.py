@@ -234,10 +234,10 @@ class _QueuedRequest(AbstractAsyncContextManager[Ticket]):
         self._dispatcher.leave(self._ticket)
 
 
-async def _try_until(deadline: float, step: Callable[[], Awaitable[None]]) -> None:
+async def _try_until(deadline_s: float, step: Callable[[], Awaitable[None]]) -> None:
     """Run a step of the hand-over until a time of the event loop at most."""
     with suppress(TimeoutError, LaneLost):
-        async with asyncio.timeout_at(deadline):
+        async with asyncio.timeout_at(deadline_s):
             await step()
 
 

@@ -55,12 +55,12 @@ async def open_answer(
     upstream: PooledUpstream,
     call: UpstreamCall,
     body: bytes | LargeBody,
-    deadline: float,
+    deadline_s: float,
 ) -> OpenAnswer | RequestFailure:
-    """Send a request; `deadline` is the loop's time at which the first byte is due."""
+    """Send a request; `deadline_s` is the time of the loop at which the first byte is due."""
     mark = new_mark()
     try:
-        async with asyncio.timeout_at(deadline):
+        async with asyncio.timeout_at(deadline_s):
             try:
                 return await _exchange(sessions.kept, upstream, call, body)
             except STALE as error:

@@ -147,12 +147,12 @@ class PoolMembers:
         if self._waiting or self._leaving or upstream.capacity(now) != before:
             self.refresh()
 
-    async def wait_for_room(self, deadline: float) -> None:
+    async def wait_for_room(self, deadline_s: float) -> None:
         """Wait until a request has ended or the room has changed. Raises TimeoutError."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(deadline_s):
                 await waiter
         finally:
             self._waiting.remove(waiter)

@@ -124,17 +124,17 @@ class UpstreamPool:
 
     async def open(self, call: UpstreamCall) -> tuple[PooledUpstream, OpenAnswer]:
         """Return an answer and its upstream, for `finish`; use `send`."""
-        deadline = asyncio.get_running_loop().time() + call.first_byte_timeout_s
+        deadline_s = asyncio.get_running_loop().time() + call.first_byte_timeout_s
         encoder = BodyEncoder(call.body, self._adapters)
         attempts: list[UpstreamAttempt] = []
         failed: list[PooledUpstream] = []
         while not self._is_closed and len(attempts) < MOST_ATTEMPTS and may_go_on(attempts):
             upstream = self._pick(self._members.available(failed), call.prefix)
             if upstream is None:
-                upstream = await self._wait_for_room(call, failed, deadline)
+                upstream = await self._wait_for_room(call, failed, deadline_s)
                 if upstream is None:
                     break
-            result = await self._attempt(upstream, call, encoder, deadline)
+            result = await self._attempt(upstream, call, encoder, deadline_s)
             if isinstance(result, OpenAnswer):
                 self._confirm(failed, attempts)
                 return upstream, result
@@ -157,14 +157,14 @@ class UpstreamPool:
             self._members.leave(upstream)
 
     async def _wait_for_room(
-        self, call: UpstreamCall, failed: Collection[PooledUpstream], deadline: float
+        self, call: UpstreamCall, failed: Collection[PooledUpstream], deadline_s: float
     ) -> PooledUpstream | None:
         """Return the next upstream that has room again; None if none is available."""
         while not self._is_closed and (available := self._members.available(failed)):
             if (chosen := self._pick(available, call.prefix)) is not None:
                 return chosen
             try:
-                await self._members.wait_for_room(deadline)
+                await self._members.wait_for_room(deadline_s)
             except TimeoutError:
                 if failed:
                     return None
@@ -181,13 +181,13 @@ class UpstreamPool:
                 return least_loaded(available)
 
     async def _attempt(
-        self, upstream: PooledUpstream, call: UpstreamCall, encoder: BodyEncoder, deadline: float
+        self, upstream: PooledUpstream, call: UpstreamCall, encoder: BodyEncoder, deadline_s: float
     ) -> OpenAnswer | RequestFailure:
         members = self._members
         is_trial = members.begin(upstream)
         try:
             body = encoder.encode(upstream.settings.model)
-            result = await open_answer(self._sessions, upstream, call, body, deadline)
+            result = await open_answer(self._sessions, upstream, call, body, deadline_s)
         except BaseException:
             members.leave(upstream, is_trial=is_trial)
             raise
