@@ -153,10 +153,10 @@ class Reader:
 
     def _check_vector(self, record: Record) -> None:
         for key, position in self.cursor.inputs.items():
-            given = record.inputs.get(key, 0)
-            if given == position:
+            after = record.inputs.get(key, 0)
+            if after == position:
                 continue
-            new = next_of(given)
+            new = next_of(after)
             if new < next_of(position):
                 raise VectorWentBack(
                     f"{self._place}: seq {record.seq} has {key} at {new} after {position}"

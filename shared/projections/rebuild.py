@@ -70,10 +70,10 @@ async def hashes(conn: Connection, schema: str) -> dict[str, str]:
 
 
 async def has_table(conn: Connection, schema: str, table: str) -> bool:
-    found: bool = await conn.fetchval(
+    is_there: bool = await conn.fetchval(
         "SELECT to_regclass(format('%I.%I', $1::text, $2::text)) IS NOT NULL", schema, table
     )
-    return found
+    return is_there
 
 
 async def rebuild(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from typing import ClassVar
 
 from shared.bus.logs.log import Entry
-from shared.contracts.base import EVENTS
 from shared.ledger.partition import TP
 from shared.projections.ledger_events import LedgerEvent
 from shared.verify.compared_events import UNKNOWN, ComparedEvents, content_digest
+from shared.verify.event_types import is_public
 from shared.verify.removed import Removed
 from shared.verify.row_store import Figures, RowStore, side_by_side
 from shared.verify.rules import Bounds, Violation
@@ -19,13 +18,6 @@ from shared.verify.rules import Bounds, Violation
 TABLE = "events"
 REPEATED = "repeated events"
 TWO_CONTENTS = "is in events with two contents"
-
-
-@cache
-def is_public(type_: str) -> bool:
-    """Return whether the events of a type are published."""
-    cls = EVENTS.get(type_)
-    return cls is not None and cls.PUBLIC
 
 
 class PublishedEvents:

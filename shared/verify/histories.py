@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import ClassVar
 
 from asyncpg import Connection
 
-from shared.contracts.base import EVENTS
 from shared.projections.ledger_events import LedgerEvent
 from shared.projections.source import LedgerPartition
+from shared.verify.event_types import is_of_job
 from shared.verify.rules import Violation
 
 TABLE = "job_event"
@@ -30,12 +29,6 @@ class StoredHistories:
 async def read_counts(conn: Connection) -> dict[LedgerPartition, int]:
     rows = await conn.fetch(COUNTS)
     return {(row["ledger"], row["partition"]): row["count"] for row in rows}
-
-
-@cache
-def is_of_job(type_: str) -> bool:
-    cls = EVENTS.get(type_)
-    return cls is not None and cls.PUBLIC and "job_id" in cls.model_fields
 
 
 @dataclass(slots=True)

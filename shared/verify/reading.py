@@ -30,7 +30,8 @@ from shared.ledger.record import Position, next_of
 from shared.projections.source import LedgerPartition, ledger_partitions
 from shared.verify.anchors import sha256_of
 from shared.verify.commands import SentCommand, SentCommands
-from shared.verify.events import PublishedEvents, is_public
+from shared.verify.event_types import is_public, types_of
+from shared.verify.events import PublishedEvents
 from shared.verify.marks import NO_MARK, VerifyMark
 from shared.verify.poison import RecordPosition, UndecodableRecord
 from shared.verify.workers import ReadyWorker
@@ -147,15 +148,6 @@ class InputRecords:
             self.is_unread.add(tp)
 
 
-class EventType(msgspec.Struct):
-    """All that the first pass decodes of an event."""
-
-    type: str
-
-
-_event_types = msgspec.json.Decoder(list[EventType]).decode
-
-
 class Consumption:
     """The positions of each ledger in its inputs, by the input vectors of its accepted records."""
 
@@ -168,9 +160,9 @@ class Consumption:
 
     def add(self, accepted: Accepted) -> int:
         """Add an accepted record; return the number of its events."""
-        types = _event_types(accepted.record.ev)
+        types = types_of(accepted.record.ev)
         for index in range(len(types) - 1, -1, -1):
-            if is_public(types[index].type):
+            if is_public(types[index]):
                 partition = accepted.ledger, accepted.partition
                 self.last_public[partition] = accepted.fact_id(index)
                 break

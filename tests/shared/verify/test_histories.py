@@ -7,7 +7,7 @@ import pytest
 from shared.contracts.base import Event
 from shared.projections.source import LedgerPartition
 from shared.projections.timeline import JOB_TYPES
-from shared.verify.histories import HistoryRule, StoredHistories, is_of_job
+from shared.verify.histories import HistoryRule, StoredHistories
 from tests.contracts.fixture_events import events_of_ledger
 from tests.shared.ledger_events import ledger_event
 
@@ -48,8 +48,3 @@ def test_rows_that_have_left_are_missing_and_no_others() -> None:
 
 def test_an_emptied_table_is_named_for_each_lane() -> None:
     assert len(violations({})) == 2
-
-
-def test_the_types_are_those_that_the_projector_stores() -> None:
-    types = {event.TYPE for events in EVENTS.values() for event in events}
-    assert {type_ for type_ in types if is_of_job(type_)} == types & JOB_TYPES
