@@ -59,8 +59,9 @@ class Notifier:
                 await asyncio.sleep(RETRY_S)
 
     def _open_log(self, client: str) -> Log:
-        settings = self._settings
-        return with_archive(KafkaLog(settings.connection, client=client), settings.archive)
+        connection, archive = self._settings.connection, self._settings.archive
+        log = KafkaLog(connection, client=client, gather_ms=round(GATHER_S * 1000))
+        return with_archive(log, archive)
 
     async def _session(self) -> None:
         """Work with two connections, one of which holds the lock, until one of them fails."""

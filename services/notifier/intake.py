@@ -64,7 +64,7 @@ class Intake:
         for accepted in records:
             positions[TP(accepted.ledger, accepted.partition)] = cursor_after(accepted)
             pool = pool_of_lane(self._view, accepted.partition)
-            changes += changes_of(accepted, pool, self._base_url)
+            changes += changes_of(accepted, pool)
         jobs = await self._jobs(changes)
         notifications = [item for change in changes for item in self._follow(change, jobs)]
         self.dropped += await store.save(self._conn, positions, notifications, jobs)
@@ -82,7 +82,8 @@ class Intake:
                 jobs.setdefault(job.job_id, job)
             return []
         old = is_too_old(change.at_ms, now_ms())
-        out = [to_webhook(change, hook) for hook in webhooks_for(change, self._view)]
+        hooks = webhooks_for(change, self._view)
+        out = [to_webhook(change, hook, self._base_url) for hook in hooks]
         job = jobs.get(row_of(change.fields.job_id))
         if job is not None and change.state_change is not None:
             mailed = note(job, change.state_change)

@@ -168,10 +168,10 @@ async def save(
     async with conn.transaction():
         moved = [(*tp, cursor.to_json().decode()) for tp, cursor in positions.items()]
         await conn.executemany(MOVE, moved)
-        over = [job.job_id for job in jobs.values() if job.is_over]
-        rows = [_job_row(job) for job in jobs.values() if not job.is_over]
-        await conn.executemany(STORE_JOB, rows)
-        await conn.execute(DROP_JOBS, over)
+        if rows := [_job_row(job) for job in jobs.values() if not job.is_over]:
+            await conn.executemany(STORE_JOB, rows)
+        if over := [job.job_id for job in jobs.values() if job.is_over]:
+            await conn.execute(DROP_JOBS, over)
         dropped = 0
         targets: dict[tuple[str, str, int], list[Notification]] = {}
         for item in notifications:

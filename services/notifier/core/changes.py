@@ -33,13 +33,15 @@ class Change(NamedTuple):
     """An event that some receiver may get; `state_change` is None for one that is none."""
 
     event_id: str
+    ledger: str
     kind: str
     state_change: StateChange | None
     fields: Fields
     at_ms: int
     pool: str
     data: bytes
-    body: bytes
+    subject: str
+    traceparent: str
 
 
 class Notification(NamedTuple):
@@ -56,11 +58,11 @@ class Notification(NamedTuple):
 _fields = msgspec.json.Decoder(Fields)
 
 
-def changes_of(accepted: Accepted, pool: str, base_url: str) -> Iterator[Change]:
+def changes_of(accepted: Accepted, pool: str) -> Iterator[Change]:
     """Yield the events of a record that may concern a receiver; `pool` is that of its lane."""
     for raw in accepted.raw():
         if raw.type in RELEVANT:
-            yield _change(accepted, raw, pool, base_url)
+            yield _change(accepted, raw, pool)
 
 
 def webhooks_for(change: Change, view: AccessView) -> list[WebhookCreated]:
@@ -80,9 +82,21 @@ def webhooks_for(change: Change, view: AccessView) -> list[WebhookCreated]:
     ]
 
 
-def to_webhook(change: Change, hook: WebhookCreated) -> Notification:
+def to_webhook(change: Change, hook: WebhookCreated, base_url: str) -> Notification:
+    body = encode_public(
+        id=change.event_id,
+        ledger=change.ledger,
+        kind=change.kind,
+        data=change.data,
+        at_ms=change.at_ms,
+        subject=change.subject,
+        traceparent=change.traceparent,
+        tenant=change.fields.tenant,
+        pool=change.pool,
+        link=job_url(base_url, change.fields.job_id),
+    )
     return Notification(
-        hook.tenant, hook.name, hook.created_at, change.event_id, change.at_ms, change.body.decode()
+        hook.tenant, hook.name, hook.created_at, change.event_id, change.at_ms, body.decode()
     )
 
 
@@ -98,23 +112,18 @@ def pool_of_lane(view: AccessView, lane: int) -> str:
     return next(present, next(former, ""))
 
 
-def _change(accepted: Accepted, raw: RawFact, lane_pool: str, base_url: str) -> Change:
+def _change(accepted: Accepted, raw: RawFact, lane_pool: str) -> Change:
     kind, data = upcast(raw.type, raw.data)
     fields = _fields.decode(data)
-    event_id = accepted.fact_id(raw.index)
-    pool = lane_pool if fields.job_id else ""
-    body = b""
-    if kind not in SPECIFYING:
-        body = encode_public(
-            id=event_id,
-            ledger=accepted.ledger,
-            kind=kind,
-            data=data,
-            at_ms=raw.at,
-            subject=raw.subject,
-            traceparent=raw.traceparent,
-            tenant=fields.tenant,
-            pool=pool,
-            link=job_url(base_url, fields.job_id),
-        )
-    return Change(event_id, kind, STATE_CHANGES.get(kind), fields, raw.at, pool, data, body)
+    return Change(
+        accepted.fact_id(raw.index),
+        accepted.ledger,
+        kind,
+        STATE_CHANGES.get(kind),
+        fields,
+        raw.at,
+        lane_pool if fields.job_id else "",
+        data,
+        raw.subject,
+        raw.traceparent,
+    )

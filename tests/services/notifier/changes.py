@@ -19,5 +19,5 @@ def record_of(ledger: str, *events: Event, at: int = 1, lane: int = 0) -> Accept
 
 def change(event: Event, ledger: str = "admission", *, pool: str = "gpu", at: int = 1) -> Change:
     """Return the one change of a record with this event."""
-    (one,) = changes_of(record_of(ledger, event, at=at), pool, BASE_URL)
+    (one,) = changes_of(record_of(ledger, event, at=at), pool)
     return one

@@ -79,7 +79,7 @@ def test_a_test_goes_to_its_webhook_alone(view: AccessView) -> None:
 
 
 def test_the_body_is_the_public_event_with_a_link_to_its_job(view: AccessView) -> None:
-    sent = to_webhook(change(FAILED, "placement", at=10), hook("every"))
+    sent = to_webhook(change(FAILED, "placement", at=10), hook("every"), BASE_URL)
     event = msgspec.json.decode(sent.body)
     assert (sent.tenant, sent.target, sent.event_id) == ("ada", "every", "placement/0/7/0")
     assert (event["id"], event["type"], event["pool"]) == (sent.event_id, "job.failed.v1", "gpu")
@@ -91,13 +91,14 @@ def test_a_preemption_does_not_name_the_job_of_another_tenant() -> None:
     preempted = JobPreempted(
         job_id="j1", tenant="ada", attempt=1, reason="higher_class", by_job_id="foreign"
     )
-    assert b"foreign" not in change(preempted, "placement").body
+    sent = to_webhook(change(preempted, "placement"), hook("every"), BASE_URL)
+    assert "foreign" not in sent.body
 
 
 def test_other_events_are_none() -> None:
     started = JobStarted(job_id="j1", tenant="ada", attempt=1)
     record = record_of("placement", started, PoolConfigured(pool="gpu", partition=0))
-    assert [one.state_change for one in changes_of(record, "gpu", "")] == ["started"]
+    assert [one.state_change for one in changes_of(record, "gpu")] == ["started"]
 
 
 def test_the_pool_of_a_lane_is_known_after_it_was_deleted(view: AccessView) -> None:
