@@ -27,6 +27,7 @@ from services.executor.virtual.server import VirtualServer
 from shared.bus.archive.opening import with_archive
 from shared.bus.logs.kafka import KafkaLog
 from shared.bus.logs.log import Log
+from shared.process.heap import settle_heap
 from shared.process.settings import BadSettings
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import start_telemetry
@@ -45,6 +46,7 @@ async def serve(settings: ExecutorSettings) -> None:
         settings.metrics_port, executor.health, settings.metrics_host
     )
     upkeep_task = asyncio.ensure_future(run_upkeep(telemetry.metrics))
+    settle_heap()
     try:
         await executor.run(stop)
     finally:

@@ -16,6 +16,7 @@ from shared.bus.fatal import run_to_end
 from shared.bus.logs.kafka import KafkaLog
 from shared.bus.logs.retention_watch import Kept, RetentionWatch
 from shared.contracts.topics import TOPICS
+from shared.process.heap import settle_heap
 from shared.process.settings import read_settings
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import start_telemetry
@@ -38,6 +39,7 @@ async def main() -> None:
         telemetry.metrics,
     )
     serve_endpoint(telemetry.metrics, settings, lambda: publisher.ready, publisher.caught_up)
+    settle_heap()
     beside = asyncio.ensure_future(run_upkeep(telemetry.metrics))
     archiving = asyncio.ensure_future(archive(settings, telemetry.metrics))
     watching = asyncio.ensure_future(watch_retention(settings, telemetry.metrics))

@@ -17,7 +17,6 @@ from services.throttle.core.decide import Throttle
 from services.throttle.core.state import EndpointState
 from services.throttle.dispatch import Dispatcher
 from services.throttle.figures import figures
-from services.throttle.heap import settle_heap
 from services.throttle.interaction_key import InteractionIds, read_interaction_key
 from services.throttle.proxy.app import OpenAiProxy
 from services.throttle.proxy.authentication import Authenticator
@@ -47,6 +46,7 @@ from shared.http.http_listener import listen
 from shared.http.server_settings import server_certificate
 from shared.ledger.decider import Fact
 from shared.oidc.key_set import KeySet
+from shared.process.heap import settle_heap
 from shared.telemetry.setup import Telemetry, start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from shared.contracts.rejected import InputQuarantined, InputRejected
 from shared.ledger.decider import Fact
+from shared.process.heap import settle_heap
 from shared.process.settings import Settings
 from shared.telemetry.endpoint import Health, Pages
 from shared.telemetry.metrics import CaughtUp, Metrics
@@ -38,6 +39,7 @@ async def run_reader(
     telemetry = start_telemetry(name, settings)
     reader = build(telemetry.metrics)
     serve_endpoint(telemetry.metrics, settings, lambda: reader.ready, reader.caught_up)
+    settle_heap()
     task = asyncio.ensure_future(reader.run())
     background = asyncio.ensure_future(run_upkeep(telemetry.metrics))
     for number in (signal.SIGTERM, signal.SIGINT):

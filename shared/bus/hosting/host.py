@@ -23,6 +23,7 @@ from shared.contracts.topics import INPUTS
 from shared.ledger.decider import Decider
 from shared.ledger.inputs import Decode, InputDecoder, commands_only
 from shared.ledger.partition import TP
+from shared.process.heap import settle_heap
 from shared.process.settings import Settings
 
 S = TypeVar("S")
@@ -55,6 +56,7 @@ def run_service(
         partitions=partitions_of(decider.ledger, settings.partitions),
         background=background,
     )
+    settle_heap()
     host.run()
 
 

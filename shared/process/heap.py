@@ -1,4 +1,4 @@
-"""Sets the pause between searches for garbage of reference cycles in the service that proxies."""
+"""Sets the pause between searches for garbage of reference cycles in a service."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ YOUNG, MIDDLE, OLD = 20_000, 10, 10
 def settle_heap() -> None:
     """Leave out what the start has made, and search less often.
 
-    Modules, classes and the folded state live as long as the process. To walk all of them holds the
-    event loop, and requests make a search of new objects due every few requests.
+    Modules, classes and a folded state live as long as the process. To walk all of them holds the
+    event loop, and a few jobs or requests make a search of new objects due.
     """
     gc.collect()
     gc.freeze()
