@@ -115,7 +115,9 @@ def _decode(classes: Mapping[str, type[M]], type_: str, data: bytes) -> M:
     cls = classes.get(type_)
     if cls is None:
         raise UnknownType(type_)
-    return cls.model_validate_json(data)
+    # As `model_validate_json`, whose arguments take a third of the time of a small message.
+    message: M = cls.__pydantic_validator__.validate_json(data)
+    return message
 
 
 def owner_of(type_: str) -> str | None:

@@ -46,14 +46,15 @@ class InputDecoder:
         return [
             Input(
                 source=fact.ledger,
-                id=fact.id,
+                id=f"{fact.ledger}/{place}",
                 message=fact.event,
                 at=fact.at,
                 traceparent=fact.traceparent,
                 subject=fact.event.subject,
-                place=fact.place,
+                place=place,
             )
             for fact in facts
+            for place in (fact.place,)
         ]
 
     def decode_plain(self, tp: TP, offset: int, value: bytes | None) -> list[Input]:

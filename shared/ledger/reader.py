@@ -80,29 +80,20 @@ class Accepted:
         """
         facts: list[Fact] = []
         self.unknown = 0
-        for raw in self.raw():
-            if consumed is not None and raw.type not in consumed:
-                self.unknown += raw.type not in EVENTS
+        seq, at = self.record.seq, self.record.at
+        for index, stored in enumerate(self.record.events()):
+            if consumed is not None and stored.type not in consumed:
+                self.unknown += stored.type not in EVENTS
                 continue
             try:
-                event = decode_event(raw.type, raw.data)
+                event = decode_event(stored.type, bytes(stored.data))
             except UnknownType:
                 if own:
                     raise
                 self.unknown += 1
                 continue
-            facts.append(
-                Fact(
-                    event,
-                    self.ledger,
-                    self.partition,
-                    raw.seq,
-                    raw.index,
-                    raw.at,
-                    raw.cause,
-                    raw.traceparent,
-                )
-            )
+            place = (self.ledger, self.partition, seq, index, at)
+            facts.append(Fact(event, *place, stored.cause, stored.traceparent))
         return facts
 
 
