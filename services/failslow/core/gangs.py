@@ -17,6 +17,7 @@ from shared.contracts.attempts import (
     JobStopRequested,
     JobSucceeded,
 )
+from shared.contracts.construct import construct
 from shared.contracts.faults import GangsNoted, GangWorker, WatchedGang
 from shared.contracts.placement import JobPlaced
 from shared.ledger.decider import Input
@@ -67,12 +68,14 @@ class GangChanges:
 
 
 def watched_gang(placed: JobPlaced, item: Input) -> WatchedGang:
-    return WatchedGang(
+    return construct(
+        WatchedGang,
         job_id=placed.job_id,
         tenant=placed.tenant,
         attempt=placed.attempt,
         workers=tuple(
-            GangWorker.model_construct(
+            construct(
+                GangWorker,
                 rank=allocation.rank,
                 node_id=allocation.node_id,
                 allocation_id=f"{item.place}/{allocation.rank}",
@@ -81,7 +84,7 @@ def watched_gang(placed: JobPlaced, item: Input) -> WatchedGang:
             for allocation in placed.allocations
         ),
         traceparent=item.traceparent,
-        gpus=sum(len(own.gpus) * own.gpu_milli / 1000 for own in placed.allocations),
+        gpus=sum((len(own.gpus) * own.gpu_milli / 1000 for own in placed.allocations), 0.0),
         validates=placed.validates,
         preemptible=placed.preemptible,
     )
