@@ -99,7 +99,7 @@ class Prices:
 
 async def read_prices(conn: Connection, events: Sequence[LedgerEvent]) -> Prices:
     """Read the prices before these events, if any of them ends an attempt."""
-    lanes = {str(e.partition) for e in events if e.ledger == "placement" and used_gpu_ms(e.data)}
+    lanes = {str(e.partition) for e in events if e.data.get("gpu_s") and e.ledger == "placement"}
     rows = await LANE_PRICE.load(conn, lanes) if lanes else {}
     return Prices({row.partition: row.gpu_hour_price for row in rows.values()}, events)
 
@@ -123,8 +123,8 @@ class UsageChanges:
             for sum_of, amount in (("gpu_ms", gpu_ms), ("cost_millionths", cost)):
                 for at, part in split_by_day(begin, event.at, amount):
                     self._add(row, at, sum_of, part)
-        is_transfer = event.data.get("transferred_to") is not None
-        if not is_transfer and (column := COUNTED.get(event.type)):
+        column = COUNTED.get(event.type)
+        if column and event.data.get("transferred_to") is None:
             self._add(row, event.at, column, 1)
 
     def _add(self, row: PlacementRow, at: int, column: str, amount: int) -> None:

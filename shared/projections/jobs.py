@@ -192,7 +192,7 @@ def note_failure(row: PlacementRow, data: Payload) -> None:
 def used_gpu_ms(data: Payload) -> int:
     """Return the GPU-milliseconds of an ended attempt; whole numbers, so that sums are exact."""
     gpu_s: float = data.get("gpu_s", 0.0)
-    return round(gpu_s * 1000)
+    return round(gpu_s * 1000) if gpu_s else 0
 
 
 def enter_queue(row: PlacementRow, event: LedgerEvent) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from asyncpg import Connection
@@ -24,41 +25,45 @@ class RowTable(Generic[Row]):
     key: str
     types: dict[str, str] = field(init=False)
     """SQL type of each column, in the order of the fields."""
+    columns: tuple[str, ...] = field(init=False)
+    select: str = field(init=False)
+    """The query of rows by key; all names in it are constants of this package."""
+    upsert: str = field(init=False)
+    """The statement that stores rows, given one array per column."""
+    values: Callable[[Row], tuple[Any, ...]] = field(init=False)
+    """Returns the values of a row, in the order of the columns."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "types", column_types(self.row))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(self.types)
-
-    def select(self) -> str:
-        """Return the query of rows by key; all names in it are constants of this package."""
-        names = ", ".join(self.columns)
-        return f"SELECT {names} FROM {self.name} WHERE {self.key} = ANY($1)"  # noqa: S608
-
-    def upsert(self) -> str:
-        """Return the statement that stores rows, given one array per column."""
-        names = ", ".join(self.columns)
-        arrays = ", ".join(f"${i}::{t}[]" for i, t in enumerate(self.types.values(), 1))
-        sets = ", ".join(f"{c} = excluded.{c}" for c in self.columns if c != self.key)
-        return (
-            f"INSERT INTO {self.name} ({names}) SELECT * FROM unnest({arrays}) "  # noqa: S608
-            f"ON CONFLICT ({self.key}) DO UPDATE SET {sets}"
-        )
+        types = column_types(self.row)
+        names = ", ".join(types)
+        derived = {
+            "types": types,
+            "columns": tuple(types),
+            "select": f"SELECT {names} FROM {self.name} WHERE {self.key} = ANY($1)",  # noqa: S608
+            "upsert": upsert_of(self.name, self.key, types),
+            "values": attrgetter(*types),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     async def load(self, conn: Connection, keys: Iterable[str]) -> dict[str, Row]:
         """Return the stored rows among these keys, by key."""
-        records = await conn.fetch(self.select(), list(keys))
-        return {str(record[self.key]): self.row(**dict(record.items())) for record in records}
+        records = await conn.fetch(self.select, list(keys))
+        return {str(record[self.key]): self.row(*record.values()) for record in records}
 
     async def store(self, conn: Connection, rows: Iterable[Row]) -> None:
         """Insert or update all rows with one statement."""
-        rows = list(rows)
-        if not rows:
-            return
-        columns: list[list[Any]] = [[getattr(r, c) for r in rows] for c in self.columns]
-        await conn.execute(self.upsert(), *columns)
+        if values := [self.values(row) for row in rows]:
+            await conn.execute(self.upsert, *zip(*values, strict=True))
+
+
+def upsert_of(table: str, key: str, types: Mapping[str, str]) -> str:
+    arrays = ", ".join(f"${i}::{sql_type}[]" for i, sql_type in enumerate(types.values(), 1))
+    sets = ", ".join(f"{column} = excluded.{column}" for column in types if column != key)
+    return (
+        f"INSERT INTO {table} ({', '.join(types)}) SELECT * FROM unnest({arrays}) "  # noqa: S608
+        f"ON CONFLICT ({key}) DO UPDATE SET {sets}"
+    )
 
 
 def column_types(row: type[Any]) -> dict[str, str]:

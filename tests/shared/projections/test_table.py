@@ -62,10 +62,10 @@ def test_a_field_without_an_sql_type_is_an_error() -> None:
 
 
 def test_the_statements_name_every_column() -> None:
-    assert EXAMPLE.select() == (
+    assert EXAMPLE.select == (
         "SELECT key, count, at, share, active, limit, index FROM example WHERE key = ANY($1)"
     )
-    assert EXAMPLE.upsert() == (
+    assert EXAMPLE.upsert == (
         "INSERT INTO example (key, count, at, share, active, limit, index) SELECT * FROM "
         "unnest($1::text[], $2::int[], $3::bigint[], $4::float8[], $5::bool[], $6::float8[], "
         "$7::int[]) ON CONFLICT (key) DO UPDATE SET count = excluded.count, at = excluded.at, "
@@ -78,8 +78,8 @@ async def test_rows_are_stored_column_by_column_in_one_statement() -> None:
     conn = RecordingConnection()
     await EXAMPLE.store(conn, [ExampleRow("a", 1), ExampleRow("b", 2, at=7)])
     ((statement, *columns),) = conn.executed
-    assert statement == EXAMPLE.upsert()
-    assert columns[:3] == [["a", "b"], [1, 2], [0, 7]]
+    assert statement == EXAMPLE.upsert
+    assert columns[:3] == [("a", "b"), (1, 2), (0, 7)]
 
 
 async def test_without_rows_nothing_is_executed() -> None:
@@ -93,4 +93,4 @@ async def test_loaded_rows_are_keyed() -> None:
     conn = RecordingConnection([record | {"limit": None, "index": 1}])
     rows = await EXAMPLE.load(conn, {"a"})
     assert rows == {"a": ExampleRow("a", 3, 4, 0.5, False, None, 1)}
-    assert conn.executed == [(EXAMPLE.select(), ["a"])]
+    assert conn.executed == [(EXAMPLE.select, ["a"])]
