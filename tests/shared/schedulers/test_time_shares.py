@@ -3,7 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shared.schedulers.time_shares import TimeShares, isolated_rates, proportional_rates
+from shared.schedulers.time_shares import (
+    Floats,
+    TimeShares,
+    equal_shares,
+    isolated_rates,
+    proportional_rates,
+)
 
 
 def test_jobs_of_opposite_affinity_get_their_types() -> None:
@@ -41,3 +47,32 @@ def test_equal_parts_are_those_of_the_cluster() -> None:
     assert isolated_rates(rates, gangs, capacity).tolist() == pytest.approx(
         [(4 * 0.5 + 1 * 1.5) / 2.0, 4 * 0.125 + 1 * 0.375]
     )
+
+
+def reached(rates: Floats, scale: Floats, shares: Floats) -> float:
+    """Return the least level, with a millionth of its time for each job."""
+    return float(((rates * (shares + 1e-6)).sum(axis=1) * scale).min())
+
+
+@pytest.mark.parametrize("decades", [3, 9])
+def test_levels_far_apart_are_solved_too(decades: int) -> None:
+    """Makespans of jobs whose rests differ by many orders: the plain program is abnormal, or
+    infeasible once its level is fixed, and all shares would be 0.
+    """
+    for seed in range(12):
+        draws = np.random.default_rng(seed)
+        rates = draws.random((40, 2)) * 10 ** draws.uniform(-1, 1, (40, 1))
+        gangs = draws.integers(1, 9, 40).astype(float)
+        capacity = draws.integers(1, 64, 2).astype(float)
+        scale = 10 ** -draws.uniform(0, decades, 40)
+        shares = TimeShares(rates, gangs, capacity).max_min(scale)
+        assert (shares.sum(axis=1) <= 1 + 1e-6).all()
+        assert (gangs @ shares <= capacity * (1 + 1e-6)).all()
+        equal = equal_shares(rates, gangs, capacity)
+        assert reached(rates, scale, shares) >= reached(rates, scale, equal) * (1 - 1e-6)
+
+
+def test_equal_shares_are_within_the_gpus_and_the_time_of_each_job() -> None:
+    rates = np.array([[1.0, 2.0], [0.0, 1.0]])
+    shares = equal_shares(rates, np.array([1.0, 1.0]), np.array([8.0, 8.0]))
+    assert shares.tolist() == [[0.5, 0.5], [0.0, 0.5]]
