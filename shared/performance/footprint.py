@@ -13,7 +13,7 @@ class Footprint:
 
     `node_gpus` is how many GPUs a whole node of the type has, `racks` in how many racks the nodes
     are; both are 0 where that is unknown. `other_types` are those beside `gpu_type` of a gang that
-    has GPUs of several types.
+    has GPUs of several types, and `node_types` then the type of each node.
     """
 
     gpu_type: str
@@ -21,6 +21,12 @@ class Footprint:
     node_gpus: int = 0
     racks: int = 0
     other_types: tuple[str, ...] = ()
+    node_types: tuple[str, ...] = ()
+
+    @property
+    def type_of_nodes(self) -> tuple[str, ...]:
+        """Return the type of each node, in the order of `per_node`."""
+        return self.node_types or (self.gpu_type,) * self.nodes
 
     @property
     def gpus(self) -> int:

@@ -153,4 +153,5 @@ def footprint_of(placement: Placement, node_by_id: Mapping[str, TypedNode]) -> F
         max(node.gpus for node in nodes),
         0 if "" in racks else len(racks),
         tuple(types)[1:],
+        tuple(node.gpu_type for node in nodes) if len(types) > 1 else (),
     )

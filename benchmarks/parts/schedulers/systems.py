@@ -6,11 +6,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from benchmarks.parts.command import Json
+from benchmarks.parts.schedulers.batch_queue import ANCHOR, NETWORK, batch_queue_runs
 from shared.process.progress import ReportLine
 from shared.schedulers.registry import scheduler_classes, scheduler_of
 from simulator.rounds.artifacts import artifact_folder, trace_file
@@ -72,7 +73,8 @@ TESTS = "tests/shared/schedulers/systems/test_{}.py"
 
 @dataclass(frozen=True, slots=True)
 class AnchoredSystem:
-    """`published` and `ours` are means over the same runs, s; None where there are none.
+    """`published` and `ours` are means over the same runs, s; None where there are none. Those of
+    `rlscheduler` are mean bounded slowdowns, of its network without backfilling.
 
     `within`: ours is near the published number, or, without one, the conformance tests pass.
     """
@@ -107,6 +109,8 @@ def systems(runs: AnchorRuns, report: ReportLine) -> Iterator[tuple[str, Anchore
             own = allox(runs.seeds)
         elif name == "synergy":
             own = synergy()
+        elif name == "rlscheduler":
+            own = rlscheduler()
         elif name in PUBLISHED_S:
             own = of_pollux(name, runs.searched if name == "pollux" else runs.workloads)
         elif name in MURI_S:
@@ -160,6 +164,23 @@ def synergy() -> AnchoredSystem:
     ours = world.run(scored).mean_jct_s(scored)
     runs = {str(SYNERGY_SEED): [SYNERGY_S, ours]}
     return compared(f"{SYNERGY} {SYNERGY_SEED}", runs, began_s)
+
+
+def rlscheduler() -> AnchoredSystem:
+    """Run the network, and the heuristics beside it, on the sequences of the released evaluation.
+
+    It is within if the network and, without backfilling, each heuristic are.
+    """
+    began_s = time.process_time()
+    runs = batch_queue_runs()
+    if runs is None:
+        return AnchoredSystem(f"{ANCHOR}: its inputs are not here", None, None, False, {})
+    own = compared(ANCHOR, {NETWORK: runs[NETWORK]}, began_s)
+    near = [
+        abs(pair[1] / pair[0] - 1.0) <= WITHIN for name, pair in runs.items() if "," not in name
+    ]
+    rounded = {name: [round(value, 1) for value in pair] for name, pair in runs.items()}
+    return replace(own, within=all(near), runs=rounded)
 
 
 def of_muri(name: str, traces: Sequence[str]) -> AnchoredSystem:
