@@ -60,6 +60,8 @@ def _held(data: Data) -> str:
     if "faster_at" in detail:
         text = "by its speeds and run time it is over sooner on faster GPUs, expected at {}"
         parts = [_at(text, detail["faster_at"]), numbers_of(plain_hold(data))]
+    text = "the scheduler of the pool gives it no GPUs before its next proposal, at {}"
+    parts.append(_at(text, detail.get("allotted_at")))
     if "protected_by" in detail:
         rule = str(detail["protected_by"])
         lower = f"jobs of lower rank {PROTECTIONS.get(rule, f'are protected by {rule}')}"

@@ -35,6 +35,7 @@ EasyRuntime = Literal["user", "history"]
 Preemption = Literal["class", "ranked"]
 PreemptionProtection = Literal["residency", "progress"]
 Solver = Literal["greedy", "cpsat"]
+Packing = Literal["best_fit", "fragments"]
 MitigationMode = Literal["off", "approve", "automatic"]
 NEVER_S = 1e9
 """The longest time that a pool accepts, in cluster seconds: it switches the feature off."""
@@ -240,6 +241,23 @@ class PoolSettings(Command):
         ge=1,
         le=60000,
         description="time limit of the solver, wall ms; then greedy's plan is used",
+    )
+    packing: Packing = Field(
+        "best_fit",
+        description="GPUs that workers alone, and parts of GPUs, get; `fragments`: where least of "
+        "the free GPUs becomes of no use for the needs of the last 2,000 workers (FGD)",
+    )
+    scheduler: Name | None = Field(
+        None,
+        description="scheduler that decides order, GPU type and number of GPUs of the pool's jobs "
+        "with whole GPUs (`docs/schedulers.md`); absent: the ranked queue does",
+    )
+    scheduler_round_s: float = Field(
+        360.0,
+        ge=1,
+        le=86400,
+        description="cluster s between two proposals of the scheduler; a tenth of it at least, "
+        "where GPUs are free that it gave to no job",
     )
     half_life_s: float = Field(
         604800.0, gt=0, le=1e9, description="half-life of past usage in fair share, cluster s"
@@ -455,6 +473,9 @@ class PoolConfigured(Event):
     settle_ms: int = recorded("settle_ms", "wall ms between a change and its round")
     solver: Solver = recorded("solver", "solver of contended rounds")
     solver_ms: int = recorded("solver_ms", "time limit of the solver, wall ms")
+    packing: Packing = recorded("packing", "GPUs that workers alone and parts of GPUs get")
+    scheduler: str | None = recorded("scheduler", "scheduler of types and numbers of GPUs")
+    scheduler_round_s: float = recorded("scheduler_round_s", "cluster s between its proposals")
     half_life_s: float = recorded("half_life_s", "half-life of past usage, cluster s")
     tenant_floor: float = recorded("tenant_floor")
     spot_gpus: float | None = recorded("spot_gpus", "static spot quota, GPUs")

@@ -24,6 +24,10 @@ events that no earlier release can read."""
 LATE_BACKENDS: Final = frozenset({"kubernetes"})
 """Backends that no earlier release can read."""
 
+LATE_SETTINGS: Final = ("packing", "scheduler")
+"""Settings whose default is as before; with another value services write events that no earlier
+release can read, or folds as they do."""
+
 
 @command
 class FinishUpgrade(Command):
@@ -61,6 +65,15 @@ def late_backend(backends: Collection[str]) -> str | None:
     if late := sorted(LATE_BACKENDS.intersection(backends)):
         rule = "is possible after `berth upgrade finish`: earlier releases lack it"
         return f"backends: {late[0]!r}: {rule}"
+    return None
+
+
+def late_setting(named: Mapping[str, Any]) -> str | None:
+    """Return why one of the named values cannot be used until the upgrade is finished."""
+    for name in LATE_SETTINGS:
+        if named.get(name, default_of(name)) != default_of(name):
+            rule = "is possible after `berth upgrade finish`: earlier releases lack it"
+            return f"{name}: {named[name]!r}: {rule}"
     return None
 
 

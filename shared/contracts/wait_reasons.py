@@ -42,7 +42,7 @@ REASONS = {
 
 PROTECTION = ("protected_by", "protected_until", "deferred_stops")
 RESERVATION = ("reserved_until", "outlasted_by", "not_reserved_before")
-IN_WORDS = frozenset((*PROTECTION, *RESERVATION, "faster_at"))
+IN_WORDS = frozenset((*PROTECTION, *RESERVATION, "faster_at", "allotted_at"))
 """Details of a hold that have a sentence of their own."""
 
 

@@ -6,6 +6,7 @@ from services.access.core.endpoints import deny_endpoint
 from services.access.core.outcomes import Denial, Grant, Outcome, deny_tenant, deny_version
 from services.access.core.pools import deny_pool_members
 from services.access.core.tenants import deny_bound_pools
+from services.access.core.upgrade import late_setting
 from shared.contracts.bounds import TenantBounds, bounds_in_force
 from shared.contracts.registry import AccessView
 from shared.contracts.updates import UpdateEndpoint, UpdatePool, UpdateTenant
@@ -32,7 +33,7 @@ def update_pool(view: AccessView, command: UpdatePool) -> Outcome:
     members = changes.get("backends", ()), changes.get("tenants", ())
     if denial := deny_pool_members(view, command.pool, *members):
         return denial
-    if early := command.early_setting(existing):
+    if early := command.early_setting(existing) or late_setting(view, changes):
         return Denial(command.pool, "upgrade_not_finished", early)
     event = existing.model_copy(update=changes)
     if event == existing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from shared.contracts import releases
 from shared.contracts.access import RegisterTenant
@@ -31,7 +31,12 @@ def early_setting(view: AccessView, command: ConfigurePool) -> str | None:
     held = held_settings(view.pools.get(command.pool), release_of(view, command.pool))
     requested = {name: getattr(command, name) for name in held}
     named = {name: value for name, value in requested.items() if value != default_of(name)}
-    return releases.early_setting(held, named)
+    return releases.early_setting(held, named) or late_setting(view, command.model_dump())
+
+
+def late_setting(view: AccessView, named: Mapping[str, object]) -> str | None:
+    """Return why a setting cannot be used until the upgrade of the installation is finished."""
+    return None if view.is_finished else releases.late_setting(named)
 
 
 def finish_upgrade(view: AccessView) -> Iterator[PoolConfigured]:

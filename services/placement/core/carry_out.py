@@ -9,9 +9,8 @@ from services.placement.core.pool.allocations import allocations_of
 from services.placement.core.pool.loss_budget import MILLI, SHARES
 from services.placement.core.pool.state import Pool
 from services.placement.core.resize.resize import resize_job
-from services.placement.core.round.greedy import GREEDY
 from services.placement.core.round.plan import Plan
-from services.placement.core.round.preempt import preempt_victim
+from services.placement.core.round.preempt import preempt_victim, stop_unallotted
 from services.placement.core.round.reasons import defer_stops, hold_job
 from services.placement.core.round.start import placement_terms, start_job
 from services.placement.core.round.view import View
@@ -28,10 +27,12 @@ def carry_out(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> I
         yield from defer_stops(deferral, stopped)
     for eviction in proposal.evictions:
         yield preempt_victim(eviction, view.now)
+    for job in proposal.stops:
+        yield stop_unallotted(view, job)
     for assignment in proposal.assignments:
         terms = placement_terms(view, proposal, assignment)
         allocations = allocations_of(assignment.slots)
-        yield start_job(view, assignment.job, allocations, GREEDY.name, terms, solver)
+        yield start_job(view, assignment.job, allocations, proposal.planner, terms, solver)
     for hold in proposal.holds:
         yield hold_job(hold)
     for migration in proposal.migrations:
@@ -40,7 +41,7 @@ def carry_out(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> I
         yield resize_job(pool, resize, view.now)
     if view.rank_rules and (view.rank_rules.is_paused or stopped):
         yield from report_pause(pool, view)
-    if pool.waiting or pool.open_round or pool.waiting_plans or pool.can_grow():
+    if pool.waiting or pool.open_round or pool.waiting_plans or pool.can_change():
         yield Decision(
             construct(
                 RoundEnded,

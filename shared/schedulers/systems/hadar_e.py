@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 from shared.schedulers.hooks import Allotments, Decides, Memory
-from shared.schedulers.placing import FreeGpus
-from shared.schedulers.systems.hadar import Hadar, rate_on, take
+from shared.schedulers.placing import FreeGpus, take
+from shared.schedulers.systems.hadar import Hadar, rate_on
 from shared.schedulers.view import CandidateJob, ClusterView, Placement, gpus_of
 
 

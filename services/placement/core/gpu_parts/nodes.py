@@ -90,6 +90,16 @@ class NodeTable:
         self.changes += 1
         self.changed[row] = self.changes
 
+    def note_free(self, row: int, free: Sequence[int], cpu_free: int, mem_free: int) -> None:
+        """Set what is free of a node: thousandths of its GPUs and of cores, MiB of memory.
+
+        `workers` is not kept then; scores that count workers need `take` and `give`.
+        """
+        self.free[row, : len(free)] = free
+        self.cpu_free[row], self.mem_free[row] = cpu_free, mem_free
+        self.changes += 1
+        self.changed[row] = self.changes
+
     def whole_gpus(self, row: int, count: int) -> tuple[int, ...]:
         """Return the lowest wholly free GPUs of a node, so many of them."""
         return tuple(np.flatnonzero(self.free[row] == GPU)[:count].tolist())

@@ -51,6 +51,8 @@ def place(pool: Pool, event: JobPlaced, fact: Fact) -> None:
         workers[job.job_id] = workers.get(job.job_id, 0) + 1
         job.allocations[f"{fact.place}/{allocation.rank}"] = WorkerAllocation(allocation.rank, slot)
         job.gpus += len(slot.gpus) * slot.milli / GPU
+    if pool.settings is not None and pool.settings.packing == "fragments":
+        pool.recent_needs.add(job.shape, len(event.allocations))
 
 
 def note_ready(pool: Pool, event: WorkersReady, fact: Fact) -> None:

@@ -6,6 +6,7 @@ from services.placement.core.pool.job import Job
 from services.placement.core.pool.overdue import note_overdue
 from services.placement.core.pool.queue_order import apply_ranks
 from services.placement.core.pool.ranks import NamedOrder, Ranks, named_order
+from services.placement.core.pool.schedule import Allotted, Schedule
 from services.placement.core.pool.shape import shape_of, tier_of
 from services.placement.core.pool.state import OpenRound, Pool
 from services.placement.core.pool.transferred import take_over
@@ -21,6 +22,7 @@ from shared.contracts.placement import (
     RoundEnded,
     RoundOpened,
 )
+from shared.contracts.schedules import GpusAllotted
 from shared.ledger.decider import Fact
 
 BACKOFF_MS = 500
@@ -124,6 +126,19 @@ def use_ranks(pool: Pool, ranks: Ranks, at: int) -> None:
     apply_ranks(pool, ranks)
     if pool.is_ranked and pool.waiting:
         pool.touch(at)
+
+
+def note_allotments(pool: Pool, event: GpusAllotted, fact: Fact) -> None:
+    """Take over what the pool's scheduler allotted; a refused proposal allots nothing."""
+    pool.schedule = Schedule(
+        event.scheduler,
+        event.number,
+        fact.at,
+        event.until,
+        event.memory,
+        event.refused,
+        {own.job_id: Allotted(own.gpu_type, own.workers) for own in event.allotted},
+    )
 
 
 def open_round(pool: Pool, event: RoundOpened, fact: Fact) -> None:

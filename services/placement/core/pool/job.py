@@ -128,6 +128,10 @@ class Job:
     """By its own reports in this start; None: there is none."""
     program: Program | None = None
     """Tenant, user and name pattern of what it runs; None: not known."""
+    held_ms: int = 0
+    """Wall ms of its former attempts on GPUs."""
+    held_gpu_ms: float = 0.0
+    """The same, times their GPUs."""
     longest_ms: int = 0
     """Wall ms of the longest of its former attempts."""
     unreserved_until_ms: int = 0
@@ -155,7 +159,10 @@ class Job:
 
     def note_run(self, at: int) -> None:
         """Note how long the attempt that is over at `at` ms ran."""
-        self.longest_ms = max(self.longest_ms, self.ran_ms(at))
+        ran_ms = self.ran_ms(at)
+        self.longest_ms = max(self.longest_ms, ran_ms)
+        self.held_ms += ran_ms
+        self.held_gpu_ms += ran_ms * self.gpus
 
     def queue_key(self, scores: Mapping[str, float]) -> QueueKey:
         """Return its place in the queue, as ranked by these scores."""

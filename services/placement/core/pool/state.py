@@ -13,6 +13,7 @@ from services.placement.core.pool.loss_budget import MILLI, LossAccount, LossBud
 from services.placement.core.pool.node import Node
 from services.placement.core.pool.queue import EquivalenceClass, Queue, bucket_of
 from services.placement.core.pool.ranks import NamedOrder, Ranks
+from services.placement.core.pool.schedule import RecentNeeds, Schedule
 from services.placement.core.pool.settings import times_of
 from services.placement.core.pool.shape import Shape, Slot
 from shared.contracts.clocks import ClockStepped
@@ -121,6 +122,9 @@ class Pool:
     """Time until which no GPUs are reserved for overdue jobs, after that lapse."""
     loss: LossAccount = field(default_factory=LossAccount)
     """The cost of stops by rank and of migrations."""
+    schedule: Schedule = field(default_factory=Schedule)
+    """The last proposal of the pool's scheduler."""
+    recent_needs: RecentNeeds = field(default_factory=RecentNeeds)
     arrays: dict[str, None] = field(default_factory=dict)
     """Arrays that have not ended and have a recorded program."""
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)
@@ -137,6 +141,11 @@ class Pool:
     def is_ranked(self) -> bool:
         """Return whether rank may stop jobs."""
         return self.settings is not None and self.settings.preemption == "ranked"
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Return whether a scheduler decides types and numbers of GPUs."""
+        return self.settings is not None and self.settings.scheduler is not None
 
     @property
     def largest_victim_gpus(self) -> float:
@@ -206,6 +215,12 @@ class Pool:
         if not self.elastic or self.waiting:
             return False
         return any(len(job.allocations) < job.shape.max_workers for job in self.running_elastic())
+
+    def can_change(self) -> bool:
+        """Return whether a round is worth it although no job waits: elastic jobs may grow, or the
+        scheduler may change the GPUs of running ones.
+        """
+        return self.can_grow() or (self.is_scheduled and bool(self.running))
 
     def touch(self, at: int) -> None:
         """Note a change at `at` ms that could let a job start."""

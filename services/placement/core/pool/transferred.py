@@ -16,10 +16,10 @@ def take_over(job: Job) -> None:
 
 
 def save_work(pool: Pool, job: Job, at: int) -> None:
-    """Add the work that a stop at `at` ms keeps, as virtual nodes count it; of other jobs nothing
-    is known but that they go on from their own checkpoint.
+    """Add the work that a stop at `at` ms keeps, as virtual nodes count it, of a job that may be
+    transferred, or whose pool has a scheduler, which goes by what is left.
     """
-    if job.spec.pools is None or not job.started_at:
+    if not job.started_at or (job.spec.pools is None and not pool.is_scheduled):
         return
     worked_ms = max(0, job.ran_ms(at) - job.paid_ms(pool.time_scale))
     kept_s = (worked_ms - job.lost_ms(at, pool.time_scale)) / 1000 * pool.time_scale

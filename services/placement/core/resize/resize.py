@@ -17,7 +17,7 @@ def resize_job(pool: Pool, resize: Resize, now: int) -> Decision:
         job_id=job.job_id,
         tenant=job.tenant,
         attempt=job.attempt,
-        reason="shrink" if by else "grow",
+        reason="shrink" if len(resize.slots) < len(job.allocations) else "grow",
         from_workers=len(job.allocations),
         to_workers=len(resize.slots),
         target=allocations_of(resize.slots),

@@ -76,7 +76,7 @@ class RoundPlanner:
         self.spared = spared
         self.policy = policy
         self.trial = trial
-        self.plan = Plan(waiting=len(view.waiting))
+        self.plan = Plan(waiting=len(view.waiting), planner=policy.name)
         self.slots = SlotSearch(trial, policy.place)
         self.evictions = EvictionSearch(view, trial, self.plan, policy.evict)
         self.defragmentations = DefragmentationSearch(view, trial, self.plan)

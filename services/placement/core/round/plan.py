@@ -84,6 +84,10 @@ class Plan:
     deferrals: list[Deferral] = field(default_factory=list)
     migrations: list[Migration] = field(default_factory=list)
     resizes: list[Resize] = field(default_factory=list)
+    stops: list[Job] = field(default_factory=list)
+    """Running jobs to which the pool's scheduler allots no GPUs, or others."""
+    planner: str = "best_fit"
+    """Name of the policy that placed the gangs, or of the scheduler that allotted the GPUs."""
     waiting: int = 0
     unfinished: bool = False
     """Cut short by its bounds: another round follows."""
@@ -95,11 +99,12 @@ class Plan:
 
     def stopped_jobs(self) -> frozenset[str]:
         """Return the ids of the jobs that stop so that others start."""
-        if not (self.evictions or self.migrations):
+        if not (self.evictions or self.migrations or self.stops):
             return frozenset()
         return frozenset(
             [eviction.job.job_id for eviction in self.evictions]
             + [migration.job.job_id for migration in self.migrations]
+            + [job.job_id for job in self.stops]
         )
 
     def repeat_at(self, at: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from services.placement.core.lifecycle import ends
 from services.placement.core.pool.board import could_hold
@@ -42,7 +42,9 @@ class PassedOver(NamedTuple):
     head: QueueHead | None
     """The job that all others in the queue are behind, if there is one."""
     waits: Mapping[str, int] = MappingProxyType({})
-    """Jobs that wait for faster GPUs by a solver's plan, and the ms when they are expected."""
+    """Jobs that wait for faster GPUs by a solver's plan, and the ms when they are expected; or for
+    the next proposal of the pool's scheduler."""
+    waits_for: Literal["faster_at", "allotted_at"] = "faster_at"
 
 
 def report_holds(view: View, trial: Trial, plan: Plan, blocked: PassedOver) -> None:
@@ -156,8 +158,8 @@ class HoldReasons:
                 detail["shadow_at"] = float(head.at)
         if reason == "no_capacity":
             detail |= self.protection_of(job) | self.reservation_of(job)
-        if (faster_at := self.blocked.waits.get(job.job_id)) is not None:
-            detail["faster_at"] = float(faster_at)
+        if (waits_until := self.blocked.waits.get(job.job_id)) is not None:
+            detail[self.blocked.waits_for] = float(waits_until)
         if (deferral := self.deferrals.get(job.job_id)) is not None:
             detail["protected_by"] = rule_of(deferral)
             detail["protected_until"] = float(deferral.until_ms)

@@ -10,7 +10,7 @@ SETTLE_MOST = 10
 
 def due_at(pool: Pool) -> int | None:
     """Return the ms of the next round; None while no round could change anything."""
-    if not (pool.waiting or pool.waiting_plans or pool.can_grow()):
+    if not (pool.waiting or pool.waiting_plans or pool.can_change()):
         return None
     return pool.open_round.until if pool.open_round else after_changes_at(pool)
 

@@ -38,6 +38,8 @@ def is_contended(pool: Pool, view: View, greedy: Plan) -> bool:
     """
     if pool.settings is None or pool.settings.solver != "cpsat" or pool.open_round is not None:
         return False
+    if pool.settings.packing != "best_fit":
+        return False  # The objective has no term for fragments: its plan would undo the packing.
     if (
         view.queue_mode != "skip"
         or view.overdue.job_id

@@ -53,6 +53,14 @@ def test_a_change_of_an_old_pool_and_a_new_pool_beside_it_hold_what_is_new() -> 
     assert (new.release, held(new)) == (0, BEFORE)
 
 
+def test_a_scheduler_of_a_pool_is_refused_until_the_upgrade_is_finished() -> None:
+    early = decided(given(ACCESS, OLD), ConfigurePool(pool="new", scheduler="gavel"))
+    (refused,) = early
+    assert isinstance(refused, CommandRefused) and refused.reason == "upgrade_not_finished"
+    assert refused.detail.startswith("scheduler: 'gavel': is possible after")
+    assert configured(given(ACCESS), "first", scheduler="gavel").scheduler == "gavel"
+
+
 def test_a_value_that_was_not_there_before_is_refused_with_the_rule() -> None:
     events = decided(given(ACCESS, OLD), ConfigurePool(pool="old", mitigation="automatic"))
     (refused,) = events

@@ -1,0 +1,58 @@
+"""The allotments of a pool's scheduler, its memory, and the needs of recent workers."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from services.placement.core.pool.shape import Shape
+
+RECENT_WORKERS = 2000
+"""Workers whose needs say what arrives next."""
+
+
+class Allotted(NamedTuple):
+    """GPU type and number of workers of a job until the next proposal."""
+
+    gpu_type: str
+    workers: int
+
+
+@dataclass(slots=True)
+class Schedule:
+    """The last proposal of a pool's scheduler."""
+
+    scheduler: str = ""
+    number: int = 0
+    at: int = 0
+    until: int = 0
+    """ms, when the next one is due."""
+    memory: str = "{}"
+    """JSON"""
+    refused: str = ""
+    """The scheduler and the rule that the last proposal broke; empty: none."""
+    allotted: Mapping[str, Allotted] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RecentNeeds:
+    """The needs of the workers that were placed last, of a pool that packs by fragments."""
+
+    order: deque[Shape] = field(default_factory=deque)
+    counts: Counter[Shape] = field(default_factory=Counter)
+
+    def add(self, shape: Shape, workers: int) -> None:
+        """Count the workers of a gang; those with the same types and needs are alike."""
+        need = shape._replace(selector=(), nodes=(), min_workers=1, max_workers=1)
+        for _ in range(min(workers, RECENT_WORKERS)):
+            self.order.append(need)
+            self.counts[need] += 1
+            if len(self.order) > RECENT_WORKERS:
+                self._forget(self.order.popleft())
+
+    def _forget(self, need: Shape) -> None:
+        self.counts[need] -= 1
+        if not self.counts[need]:
+            del self.counts[need]

@@ -1,0 +1,146 @@
+"""The pool as its scheduler sees it: jobs with whole GPUs, and the nodes that take work.
+
+Times are cluster seconds. What cannot change is no part of it: jobs with a part of a GPU or none,
+validations of nodes, and jobs on nodes that are cordoned or lost keep what they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from services.placement.core.pool.allocations import slots_of
+from services.placement.core.pool.board import could_hold
+from services.placement.core.pool.job import Job
+from services.placement.core.pool.shape import GPU
+from services.placement.core.pool.state import Pool
+from services.placement.core.round.protection import movable_from_ms
+from shared.contracts.checkpoint import speed, type_speed
+from shared.performance.rates import RateTable
+from shared.schedulers.view import CandidateJob, ClusterView, Estimates, Placement, TypedNode
+
+LEAST_WORK_S = 1.0
+"""Work that is left of a job which runs longer than it was expected to."""
+
+
+def is_scheduled(job: Job) -> bool:
+    """Return whether the scheduler decides about the job: it has whole GPUs and may run anywhere
+    that has room.
+    """
+    return job.shape.gpus > 0 and job.shape.milli == GPU and not job.shape.nodes
+
+
+def is_waiting(job: Job) -> bool:
+    """Return whether the job waits for GPUs, or will once it has stopped."""
+    return job.phase == "waiting" or (job.phase == "stopping" and job.stop == "preempted")
+
+
+def holds_in_view(pool: Pool, job: Job) -> bool:
+    """Return whether the job has GPUs that the scheduler sees as its own."""
+    if job.phase not in ("placed", "running") or not is_scheduled(job):
+        return False
+    return all(map(pool.board.is_indexed, slots_of(job)))
+
+
+def cluster_view(pool: Pool, now: int) -> ClusterView:
+    """Return the pool at `now` ms."""
+    assert pool.settings is not None
+    in_view = {job.job_id: job for job in pool.running.values() if holds_in_view(pool, job)}
+    seen = {**in_view, **{j.job_id: j for j in pool.jobs.values() if is_candidate(pool, j)}}
+    nodes = typed_nodes(pool, in_view)
+    types = tuple(sorted({node.gpu_type for node in nodes}))
+    return ClusterView(
+        now_s=now / 1000 * pool.time_scale,
+        round_number=pool.schedule.number,
+        seed=pool.partition,
+        round_s=pool.settings.scheduler_round_s,
+        jobs=tuple(candidate(pool, seen[job_id], types, now) for job_id in sorted(seen)),
+        nodes=nodes,
+    )
+
+
+def is_candidate(pool: Pool, job: Job) -> bool:
+    """Return whether the job waits, and the pool could hold its gang if it were empty."""
+    if not is_scheduled(job) or not is_waiting(job):
+        return False
+    return could_hold(pool.board, job.shape, ()) >= job.shape.min_workers
+
+
+def typed_nodes(pool: Pool, in_view: Mapping[str, Job]) -> tuple[TypedNode, ...]:
+    """Return the nodes that take work, without the GPUs of jobs that are not in the view.
+
+    What stops now counts as free: its GPUs are released before the next proposal.
+    """
+    price = pool.settings.gpu_hour_price if pool.settings else 0.0
+    held = {node_id: set[int]() for node_id in pool.board.nodes}
+    for job in pool.running.values():
+        if job.job_id not in in_view and job.phase != "stopping":
+            for slot in slots_of(job):
+                held[slot.node_id].update(slot.gpus)
+    return tuple(
+        TypedNode(name, node.kind.gpu_type, node.kind.gpus - len(held[name]), node.rack, price)
+        for name, node in sorted(pool.board.nodes.items())
+        if node.indexed and node.kind.gpus > len(held[name])
+    )
+
+
+def candidate(pool: Pool, job: Job, types: tuple[str, ...], now: int) -> CandidateJob:
+    """Return the job as schedulers see it; one that may not move now is not preemptible."""
+    shape, scale = job.shape, pool.time_scale
+    held_ms = job.held_ms + job.ran_ms(now)
+    held_gpu_ms = job.held_gpu_ms + job.ran_ms(now) * job.gpus
+    holds = holds_in_view(pool, job)
+    return CandidateJob(
+        job_id=job.job_id,
+        submit_s=job.submitted_at / 1000 * scale,
+        gpus=job.spec.gang.workers * shape.gpus,
+        min_gpus=shape.min_workers * shape.gpus,
+        max_gpus=shape.max_workers * shape.gpus,
+        tenant=job.tenant,
+        gpu_types=shape.types,
+        preemptible=not holds or movable_from_ms(job, pool.min_residency_ms, scale) <= now,
+        placement=placement_of(job) if holds else (),
+        held_s=held_ms / 1000 * scale,
+        held_gpu_s=held_gpu_ms / 1000 * scale,
+        restarts=max(0, job.starts - 1),
+        estimates=estimates_of(pool, job, types, now),
+    )
+
+
+def placement_of(job: Job) -> Placement:
+    """Return the GPUs of a job by node."""
+    gpus: dict[str, int] = {}
+    for slot in slots_of(job):
+        gpus[slot.node_id] = gpus.get(slot.node_id, 0) + len(slot.gpus)
+    return tuple(sorted(gpus.items()))
+
+
+def estimates_of(pool: Pool, job: Job, types: tuple[str, ...], now: int) -> Estimates:
+    """Return the speeds that the job declares, and the rest of its expected run time.
+
+    A second of work is a second with the gang as requested at speed 1. An elastic gang works in
+    proportion to its workers; of another one without `gpu_speeds` no speed is known.
+    """
+    rates = None
+    if job.spec.gpu_speeds is not None or job.spec.elastic is not None:
+        shape = job.shape
+        rates = RateTable(
+            {
+                (name, workers * shape.gpus): type_speed(job.spec, name) * speed(job.spec, workers)
+                for name in types
+                for workers in range(shape.min_workers, shape.max_workers + 1)
+            }
+        )
+    return Estimates("history", work_left_s(pool, job, now), rates)
+
+
+def work_left_s(pool: Pool, job: Job, now: int) -> float | None:
+    """Return the seconds of work that are left; None if the run time is not known."""
+    estimate_ms = job.estimate_ms(pool.time_scale)
+    if estimate_ms is None:
+        return None
+    worked_ms = max(0, job.ran_ms(now) - job.paid_ms(pool.time_scale))
+    names = [name for name in job.nodes if name in pool.board.nodes]
+    types = {pool.board.nodes[name].kind.gpu_type for name in names}
+    pace = speed(job.spec, len(job.allocations), types) if job.allocations else 1.0
+    done_s = job.done_s + worked_ms / 1000 * pool.time_scale * pace
+    return max(LEAST_WORK_S, estimate_ms / 1000 * pool.time_scale - done_s)

@@ -1,0 +1,41 @@
+"""The GPUs that a scheduler of types and numbers allots to the jobs of a pool."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from shared.contracts.base import Event, JobId, Model, event
+
+
+class AllottedGpus(Model):
+    """The GPUs of a job until the next proposal, of one type."""
+
+    job_id: JobId = Field(description="the job")
+    gpu_type: str = Field(description="type of its GPUs")
+    workers: int = Field(ge=1, description="workers of its gang")
+
+
+@event
+class GpusAllotted(Event):
+    """The scheduler of a pool said which jobs run until its next proposal, and on what.
+
+    A job with GPUs that is not named stops, one with another number or type changes, and a waiting
+    one that is named starts as soon as its GPUs are free. A proposal that breaks a rule changes
+    nothing: it is refused whole, and the ranked queue decides until the next one.
+    """
+
+    TYPE: ClassVar[str] = "gpus.allotted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "pool"
+    PUBLIC: ClassVar[bool] = False
+    pool: str = Field("", description="the pool")
+    scheduler: str = Field(description="name of the scheduler")
+    number: int = Field(ge=1, description="proposals so far, this one included")
+    allotted: tuple[AllottedGpus, ...] = Field((), description="jobs with GPUs, by id")
+    until: int = Field(description="ms, when the next proposal is due")
+    memory: str = Field("{}", description="what the scheduler keeps for its next proposal, JSON")
+    refused: str = Field(
+        "", description="the scheduler and the rule that its proposal broke; empty: none"
+    )
