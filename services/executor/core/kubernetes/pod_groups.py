@@ -77,10 +77,10 @@ def groups_of(free: Iterable[FreePod]) -> Iterator[PodGroup]:
         members.sort(key=lambda member: (member.pod.created, _rank_key(member)))
         for first in range(0, len(members), size):
             chosen = sorted(members[first : first + size], key=_rank_key)
-            yield PodGroup(namespace, name.removeprefix("/"), size, tuple(chosen))
+            yield PodGroup(namespace, name.rpartition("/")[2], size, tuple(chosen))
 
 
-def _rank_key(member: FreePod) -> tuple[int, list[tuple[int, str]], str]:
+def _rank_key(member: FreePod) -> tuple[tuple[int, int], list[tuple[int, str]], str]:
     """Return the place of a pod among those of its gang: by index, then by the numbers in names."""
     parts = NUMBERS.split(member.pod.name)
     natural = [(int(part), "") if part.isdecimal() else (0, part) for part in parts]

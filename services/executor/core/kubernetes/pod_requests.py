@@ -5,28 +5,33 @@ Whoever may create pods may write any value here, so none may break the list of 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from services.executor.core.kubernetes.names import BERTH
+from services.executor.core.kubernetes.pod_controllers import (
+    COMPLETION_INDEX,
+    NUMBER,
+    ControllerGroup,
+    group_of,
+    number_of,
+    size_of,
+)
 from shared.contracts.job_spec import MOST_PODS, PRIORITY_CLASSES
 
 Row = Mapping[str, Any]
 GROUP = "berth/group"
-"""Label of the pods of one gang."""
+"""Label of the pods of one gang; without it those of one object of a known controller are."""
 GROUP_SIZE = "berth/group-size"
-"""Annotation with the number of pods of a gang; without it each pod is a gang of its own."""
+"""Annotation with the number of pods of a gang; without it each pod is a gang of its own, but for a
+controller's that gives torchrun the number of nodes."""
 POOL = "berth/pool"
 """Label with the pool; without it the default pool of the tenant."""
 PRIORITY_CLASS = "berth/priority-class"
 """Annotation with the priority class of the job."""
-COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 SCHEDULED = "PodScheduled"
-NUMBER = re.compile("[1-9][0-9]{0,3}")
 DEFAULT_GRACE_S = 30.0
-LABEL_OF_INDEX = re.compile("[0-9]{1,6}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +39,12 @@ class PodRequest:
     """The request of a pod to Berth as its scheduler."""
 
     group: str
-    """Empty: it is a gang of its own."""
+    """Its name, after a slash if it has a kind; empty: it is a gang of its own."""
     size: int
     pool: str
-    index: int
-    """Completion index of an indexed Job, which is the rank; 0 without one."""
+    index: tuple[int, int]
+    """Place among the pods of its group, first that of its part: with the completion index of an
+    indexed Job, which is the rank; zeros without one."""
     grace_s: float
     deadline_s: float | None
     priority_class: str
@@ -48,6 +54,8 @@ class PodRequest:
     """Why Berth cannot place it; empty if it can."""
     message: str
     """Message of its condition PodScheduled."""
+    tolerations: tuple[Row, ...] = ()
+    """As the API has them: a change replaces all."""
 
 
 def request_of(row: Row) -> PodRequest | None:
@@ -57,8 +65,10 @@ def request_of(row: Row) -> PodRequest | None:
         return None
     labels: Row = metadata.get("labels") or {}
     annotations: Row = metadata.get("annotations") or {}
-    size = NUMBER.fullmatch(str(annotations.get(GROUP_SIZE, "1")))
-    index = LABEL_OF_INDEX.fullmatch(str(labels.get(COMPLETION_INDEX, "")))
+    own, controllers = str(labels.get(GROUP, "")), group_of(labels)
+    size_text = str(annotations.get(GROUP_SIZE, _default_size(own, controllers, spec)))
+    size = NUMBER.fullmatch(size_text)
+    by_controller = controllers.group if controllers else ""
     conditions = (row.get("status") or {}).get("conditions") or ()
     messages = (c.get("message") for c in conditions if c.get("type") == SCHEDULED)
     grace_s, deadline_s = (
@@ -66,26 +76,31 @@ def request_of(row: Row) -> PodRequest | None:
         spec.get("activeDeadlineSeconds"),
     )
     return PodRequest(
-        group=str(labels.get(GROUP, "")) if size and size[0] != "1" else "",
+        group=(own or by_controller) if size and size[0] != "1" else "",
         size=int(size[0]) if size else 1,
         pool=str(labels.get(POOL, "")),
-        index=int(index[0]) if index else 0,
+        index=controllers.index if controllers else (0, number_of(labels, COMPLETION_INDEX)),
         grace_s=DEFAULT_GRACE_S if grace_s is None else float(grace_s),
         deadline_s=float(deadline_s) if deadline_s else None,
         priority_class=str(annotations.get(PRIORITY_CLASS, "")),
         is_gated=bool(spec.get("schedulingGates")),
-        fault=next(_faults(spec, labels, annotations), ""),
+        fault=next(_faults(spec, size_text, own or by_controller, annotations), ""),
         message=str(next(messages, None) or ""),
+        tolerations=tuple(spec.get("tolerations") or ()),
     )
 
 
-def _faults(spec: Row, labels: Row, annotations: Row) -> Iterator[str]:
+def _default_size(own: str, controllers: ControllerGroup | None, spec: Row) -> str:
+    """Return the size of a group whose pods name none."""
+    return size_of(spec) or "1" if controllers and not own else "1"
+
+
+def _faults(spec: Row, size: str, group: str, annotations: Row) -> Iterator[str]:
     """Yield what Berth cannot keep of a pod: it knows the nodes of a pool, and not their labels."""
-    size, class_ = annotations.get(GROUP_SIZE), annotations.get(PRIORITY_CLASS)
-    is_number = size is None or NUMBER.fullmatch(str(size))
-    if not is_number or int(size or 1) > MOST_PODS:
-        yield f"{GROUP_SIZE}: {str(size)[:40]!r}: must be a number from 1 to {MOST_PODS}"
-    elif size not in (None, "1") and not labels.get(GROUP):
+    class_ = annotations.get(PRIORITY_CLASS)
+    if not NUMBER.fullmatch(size) or int(size) > MOST_PODS:
+        yield f"{GROUP_SIZE}: {size[:40]!r}: must be a number from 1 to {MOST_PODS}"
+    elif size != "1" and not group:
         yield f"{GROUP}: this label is needed with {GROUP_SIZE}"
     if class_ is not None and class_ not in PRIORITY_CLASSES:
         known = ", ".join(PRIORITY_CLASSES)

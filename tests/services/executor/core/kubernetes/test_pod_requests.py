@@ -32,7 +32,7 @@ def test_a_pod_has_its_gang_rank_grace_and_walltime() -> None:
     assert (requested.group, requested.size, requested.index, requested.pool) == (
         "train",
         4,
-        3,
+        (0, 3),
         "cloud",
     )
     assert (requested.grace_s, requested.deadline_s, requested.message) == (0, 60, "waits")
@@ -57,6 +57,7 @@ def test_without_a_size_a_pod_is_alone_with_the_grace_of_kubernetes() -> None:
         ({"group": "g", "size": 513}, "from 1 to 512"),
         ({"group": "g", "size": "\u0661"}, "berth/group-size"),
         ({"size": 2}, "berth/group: this label"),
+        ({"size": ""}, "berth/group-size: ''"),
         ({"annotations": {"berth/priority-class": "first"}}, "'first': must be one of system"),
         ({"nodeSelector": {"a": "b"}}, "nodeSelector"),
         (

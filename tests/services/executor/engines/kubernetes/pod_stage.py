@@ -18,6 +18,12 @@ from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from tests.kubernetes_cluster import EXECUTOR, IMAGE, MANIFESTS, ApiError, KubernetesCluster
 from tests.services.executor.conformance.kubernetes_stage import OTHERS, KubernetesStage
+from tests.services.executor.core.kubernetes.controller_pods import (
+    INDEX,
+    jobset_labels,
+    torchrun,
+    training_labels,
+)
 from tests.services.executor.facts import enqueued, started
 
 TENANT_OF_PODS = "ada"
@@ -64,6 +70,25 @@ class PodStage(KubernetesStage):
 
     def create_job(self, name: str, workers: int, script: str) -> None:
         metadata = {"labels": {GROUP: name}, "annotations": {SIZE: str(workers)}}
+        self._create_job(name, workers, metadata, pod_spec(script, 1))
+
+    def create_jobset(self, name: str, jobs: int, workers: int, script: str) -> None:
+        """Create the jobs of a JobSet as its controller does, with the size as a user gives it."""
+        for job in range(jobs):
+            labels = jobset_labels(name, job, 0)
+            del labels[INDEX]
+            metadata = {"labels": labels, "annotations": {SIZE: str(jobs * workers)}}
+            self._create_job(f"{name}-workers-{job}", workers, metadata, pod_spec(script, 1))
+
+    def replica(self, name: str, kind: str, index: int, nodes: int, script: str) -> dict[str, Any]:
+        """Return a pod of a PyTorchJob as its controller makes it."""
+        pod = self.pod(f"{name}-{kind}-{index}", script, labels=training_labels(name, kind, index))
+        pod["spec"]["containers"][0] |= {"env": torchrun(str(nodes))[0]["env"]}
+        return pod
+
+    def _create_job(
+        self, name: str, workers: int, metadata: dict[str, Any], spec: dict[str, Any]
+    ) -> None:
         job = {
             "metadata": {"name": name},
             "spec": {
@@ -71,7 +96,7 @@ class PodStage(KubernetesStage):
                 "completions": workers,
                 "completionMode": "Indexed",
                 "backoffLimit": 20,
-                "template": {"metadata": metadata, "spec": pod_spec(script, 1)},
+                "template": {"metadata": metadata, "spec": spec},
             },
         }
         self.cluster.request("POST", f"/apis/batch/v1/namespaces/{self.namespace}/jobs", job)
@@ -83,6 +108,9 @@ class PodStage(KubernetesStage):
 
     def user_pod(self, name: str) -> Any:
         return self.cluster.request("GET", f"/api/v1/namespaces/{self.namespace}/pods/{name}")
+
+    def user_pods(self) -> list[Any]:
+        return self.cluster.pods(self.namespace)
 
     def phase(self, name: str) -> str:
         return self._phase(self.namespace, name)

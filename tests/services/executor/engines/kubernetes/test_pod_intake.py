@@ -71,6 +71,33 @@ async def test_a_job_of_kubernetes_completes(stage: PodStage) -> None:
     await stage.until(lambda: stage.job_status("sweep").get("succeeded") == 2)
 
 
+async def test_the_jobs_of_a_jobset_are_one_gang_in_the_order_of_their_pods(
+    stage: PodStage,
+) -> None:
+    stage.create_jobset("llm", 2, 2, LONG)
+    job_id, spec = await stage.job()
+    assert (spec.name, spec.gang.workers) == ("llm", 4)
+    names = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in stage.user_pods()}
+    ranks = [names[uid].rpartition("-")[0] for uid in spec.pods or ()]
+    assert ranks == [f"llm-workers-{job}-{index}" for job in (0, 1) for index in (0, 1)]
+    await stage.begin(job_id, spec, ("g1", [0]), ("g1", [1]), ("g2", [0]), ("g2", [1]))
+    await stage.until(lambda: len(stage.running()) == 4)
+
+
+async def test_the_replicas_of_a_pytorchjob_are_a_gang_of_as_many_as_torchrun_is_given(
+    stage: PodStage,
+) -> None:
+    stage.create(stage.replica("bert", "worker", 0, 2, LONG))
+    waiting = "1 of 2 pods of group bert are there"
+    await stage.until(lambda: stage.message("bert-worker-0") == waiting)
+    stage.create(stage.replica("bert", "master", 0, 2, LONG))
+    job_id, spec = await stage.job()
+    master, worker = (stage.user_pod(f"bert-{kind}-0") for kind in ("master", "worker"))
+    assert spec.pods == (master["metadata"]["uid"], worker["metadata"]["uid"])
+    await stage.begin(job_id, spec, ("g1", [0]), ("g2", [0]))
+    await stage.until(lambda: len(stage.running()) == 2)
+
+
 async def test_an_executor_that_is_killed_submits_nothing_twice_and_starts_nothing_twice(
     stage: PodStage,
 ) -> None:
