@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from services.executor.core.engines.gangs import EngineGang
@@ -16,9 +16,7 @@ from services.executor.core.kubernetes.names import (
     label_value,
 )
 from services.executor.core.kubernetes.nodes import Toleration
-from services.executor.core.kubernetes.pods import PodSeen, pod_of
-
-Row = Mapping[str, Any]
+from services.executor.core.kubernetes.pods import PodSeen
 
 
 class Unadoptable(Exception):
@@ -38,13 +36,12 @@ def pods_by_rank(gang: EngineGang, namespace: str, pods: Iterable[PodSeen]) -> t
 
 
 def adoption_change(
-    row: Row, gang: EngineGang, rank: int, tolerations: Iterable[Toleration]
+    pod: PodSeen, gang: EngineGang, rank: int, tolerations: Iterable[Toleration]
 ) -> dict[str, Any]:
     """Return the patch that makes a pod the worker of a rank, empty if it is. Raises Unadoptable.
 
     It gets the tolerations of the pool, which bind no other pod, and applies to this version alone.
     """
-    pod = pod_of(row)
     name = f"pod {pod.namespace}/{pod.name}"
     if pod.uid != gang.pods[rank]:
         raise Unadoptable(f"{name} is another one than was submitted")
@@ -55,11 +52,11 @@ def adoption_change(
     if pod.node or pod.is_deleted or pod.is_over:
         state = f"bound to {pod.node}" if pod.node else "deleted, or over"
         raise Unadoptable(f"{name} is {state}")
-    present = list((row.get("spec") or {}).get("tolerations") or ())
+    present = pod.request.tolerations
     more = [toleration_manifest(one) for one in tolerations]
     return {
         "metadata": {
-            "resourceVersion": row["metadata"]["resourceVersion"],
+            "resourceVersion": pod.version,
             "labels": {JOB: label_value(gang.launch.job_id), TENANT: gang.launch.tenant},
             "annotations": {IDENTITY: gang.identity, RANK: str(rank)},
             "finalizers": [*(name for name in pod.finalizers if name != FINALIZER), FINALIZER],
@@ -68,14 +65,13 @@ def adoption_change(
     }
 
 
-def release_change(row: Row, uid: str) -> dict[str, Any]:
+def release_change(pod: PodSeen, uid: str) -> dict[str, Any]:
     """Return the patch that gives a pod back, empty where it is not the one that was taken."""
-    pod = pod_of(row)
     if pod.uid != uid or not (pod.identity or pod.is_kept):
         return {}
     return {
         "metadata": {
-            "resourceVersion": row["metadata"]["resourceVersion"],
+            "resourceVersion": pod.version,
             "annotations": {IDENTITY: None, RANK: None},
             "finalizers": [name for name in pod.finalizers if name != FINALIZER],
         }

@@ -65,6 +65,8 @@ class PodSeen:
     """The container whose output and exit code are those of the pod."""
     request: PodRequest | None = None
     """Its request, where it names Berth as its scheduler."""
+    version: str = ""
+    """`resourceVersion`: a change that names it applies to the pod as it is here alone."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -124,6 +126,7 @@ def pod_of(row: Row) -> PodSeen:
         end=_end(worker),
         container=container,
         request=request_of(row),
+        version=str(metadata.get("resourceVersion", "")),
     )
 
 

@@ -1,13 +1,12 @@
 """Pods that their tenant created become the workers of a gang, and are given back at its end.
 
-Each change names the version of the pod that was read for it: of two that adopt a pod at once, one
-does.
+Each change names the version of the pod that it was made for: of two that adopt a pod at once, one
+does. That version is the watch's, so most changes are one request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.kubernetes.adoption import (
@@ -18,7 +17,7 @@ from services.executor.core.kubernetes.adoption import (
 )
 from services.executor.core.kubernetes.gangs import KubernetesGang
 from services.executor.core.kubernetes.nodes import Toleration
-from services.executor.core.kubernetes.pods import PodSeen
+from services.executor.core.kubernetes.pods import PodSeen, pod_of
 from services.executor.core.kubernetes.records import (
     OPEN,
     STARTED,
@@ -27,7 +26,13 @@ from services.executor.core.kubernetes.records import (
     record_of,
 )
 from services.executor.engines.engine import EngineAway
-from services.executor.engines.kubernetes.api import CONFLICT, NOT_FOUND, ApiRefusal, KubernetesApi
+from services.executor.engines.kubernetes.api import (
+    CONFLICT,
+    NOT_FOUND,
+    ApiRefusal,
+    KubernetesApi,
+    Row,
+)
 from services.executor.engines.kubernetes.creation import ensure
 from services.executor.engines.kubernetes.together import together
 from shared.contracts.failures import Failure
@@ -75,23 +80,34 @@ class PodAdoption:
 
     async def _mark(self, gang: EngineGang, rank: int, pod: PodSeen) -> None:
         """Make a pod the worker of a rank. Raises Unadoptable and ApiRefusal."""
+
+        def change(of: PodSeen) -> Row:
+            return adoption_change(of, gang, rank, self._tolerations)
+
         try:
-            row = await self._api.read(path_of(pod))
+            await _changed(self._api, pod, change)
         except ApiRefusal as error:
             if error.status == NOT_FOUND:
                 raise Unadoptable(f"pod {pod.namespace}/{pod.name} is gone") from None
             raise
-        change = adoption_change(row, gang, rank, self._tolerations)
-        if change:
-            await self._api.patch(path_of(pod), change)
 
 
 async def release(api: KubernetesApi, pod: PodSeen) -> None:
     """Take out of a pod what makes it Berth's: without a node it waits again. Raises ApiRefusal."""
-    row: dict[str, Any] = await api.read(path_of(pod))
-    change = release_change(row, pod.uid)
-    if change:
-        await api.patch(path_of(pod), change)
+    await _changed(api, pod, lambda of: release_change(of, pod.uid))
+
+
+async def _changed(api: KubernetesApi, pod: PodSeen, change: Callable[[PodSeen], Row]) -> None:
+    """Change a pod as the watch has it, else, where that is old, as the API has it."""
+    try:
+        if first := change(pod):
+            await api.patch(path_of(pod), first)
+            return
+    except ApiRefusal as error:
+        if error.status != CONFLICT:
+            raise
+    if again := change(pod_of(await api.read(path_of(pod)))):
+        await api.patch(path_of(pod), again)
 
 
 def path_of(pod: PodSeen) -> str:

@@ -15,6 +15,7 @@ from services.executor.core.kubernetes.adoption import (
 )
 from services.executor.core.kubernetes.names import FINALIZER, IDENTITY, JOB, RANK, label_value
 from services.executor.core.kubernetes.nodes import Toleration
+from services.executor.core.kubernetes.pods import pod_of
 from tests.services.executor.core.engines.looks import gang_of, placed_history
 from tests.services.executor.core.kubernetes.user_pods import NAMESPACE, uid_of, user_pod, user_row
 
@@ -30,7 +31,7 @@ def gang() -> EngineGang:
 
 
 def adopted(**fields: Any) -> dict[str, Any]:
-    return adoption_change(user_row("a", **fields), gang(), 0, TOLERATIONS)
+    return adoption_change(user_pod("a", **fields), gang(), 0, TOLERATIONS)
 
 
 def test_the_pods_are_those_of_the_ranks_in_the_namespace_of_the_tenant() -> None:
@@ -57,7 +58,7 @@ def test_a_worker_gets_a_label_that_kubernetes_takes_whatever_the_id_of_its_job(
     made = gang()
     for worker in made.workers:
         worker.launch = worker.launch.model_copy(update={"job_id": "a:b"})
-    change = adoption_change(user_row("a"), made, 0, TOLERATIONS)
+    change = adoption_change(user_pod("a"), made, 0, TOLERATIONS)
     assert change["metadata"]["labels"][JOB] == label_value("a:b") != "a:b"
 
 
@@ -85,8 +86,9 @@ def test_a_pod_is_given_back_as_it_was() -> None:
     mine = {IDENTITY: gang().identity, RANK: "0"}
     row = user_row("a", annotations=mine, metadata={"finalizers": ["user/own", FINALIZER]})
     row["metadata"]["annotations"] = mine
-    change = release_change(row, uid_of("a"))["metadata"]
+    pod = pod_of(row)
+    change = release_change(pod, uid_of("a"))["metadata"]
     assert change["annotations"] == {IDENTITY: None, RANK: None}
     assert (change["finalizers"], change["resourceVersion"]) == (["user/own"], "7")
-    assert release_change(row, uid_of("z")) == {}
-    assert release_change(user_row("a"), uid_of("a")) == {}
+    assert release_change(pod, uid_of("z")) == {}
+    assert release_change(user_pod("a"), uid_of("a")) == {}
