@@ -33,6 +33,9 @@ from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.upkeep import run_upkeep
 
+GANGS_AT_ONCE = 8
+"""Gangs of Kubernetes that are submitted, started or ended at a time."""
+
 
 async def serve(settings: ExecutorSettings) -> None:
     """Serve until SIGTERM or SIGINT: an inventory, or agents or an engine, which outlive it."""
@@ -106,7 +109,8 @@ def kubernetes_server(
     )
     intake = PodIntake(settings, api, engine.pods, connect, metrics)
     beside = intake.run if settings.kubernetes_pods else None
-    return EngineServer(settings, settings.kubernetes_pool, engine, connect, metrics, beside)
+    pool = settings.kubernetes_pool
+    return EngineServer(settings, pool, engine, connect, metrics, beside, GANGS_AT_ONCE)
 
 
 def _connect(settings: ExecutorSettings) -> Log:

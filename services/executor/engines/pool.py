@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 
 from services.executor.agents.lane import AgentLane
 from services.executor.agents.lane_relays import NodeHeartbeat
-from services.executor.core.engines.contract import EngineState, Forbid, Start, Submit
+from services.executor.core.engines.contract import (
+    Action,
+    EngineJob,
+    EngineState,
+    Forbid,
+    Forget,
+    Kill,
+    Signal,
+    Start,
+    Submit,
+)
 from services.executor.core.engines.gangs import EngineGang, gangs_of
 from services.executor.core.engines.membership import (
     Site,
@@ -52,7 +62,10 @@ class EnginePool:
         soft: SoftOutbox,
         metrics: Metrics,
         installation: Callable[[], str],
+        at_once: int = 1,
     ) -> None:
+        """`at_once` is the number of gangs that are acted on at a time."""
+        self._at_once = asyncio.Semaphore(at_once)
         self._settings = settings
         self._engine = engine
         self._installation = installation
@@ -120,7 +133,7 @@ class EnginePool:
                 refusal_of=self._engine.refusal,
             )
         )
-        away = await self._carry_out(decided)
+        away = await self._carry_out(decided, observation.jobs)
         await self._relay_output(gangs)
         if away is not None:
             raise away
@@ -145,25 +158,36 @@ class EnginePool:
                     await self._output.relay(gang.identity, worker)
         await self._output.end(living)
 
-    async def _carry_out(self, decided: Decided) -> EngineAway | None:
+    async def _carry_out(self, decided: Decided, jobs: Iterable[EngineJob]) -> EngineAway | None:
         """Carry out all actions, and report; return the first error of an action.
 
-        An action that fails again and again holds up no other gang.
+        An action that fails again and again holds up no other gang. Those of one gang are carried
+        out in their order.
         """
-        away = None
+        by_gang: dict[str, list[Action]] = {}
+        identities = {job.ref: job.identity for job in jobs}
         for action in decided.actions:
-            log.info("acting", extra={"pool": self.lane.pool, "action": type(action).__name__})
-            try:
-                failure = await self._engine.act(action)
-            except EngineAway as error:
-                away = away or error
-                continue
-            if failure is not None and isinstance(action, Submit):
-                self._memory.refusals[action.gang.identity] = failure
-            # The engine shows these by itself: a look at once would change nothing.
-            if not isinstance(action, Forbid | Start):
-                self._wake.set()
+            by_gang.setdefault(_identity_of(action, identities), []).append(action)
+        faults = await asyncio.gather(*map(self._act, by_gang.values()))
         await self._report(decided.reports)
+        return next(filter(None, faults), None)
+
+    async def _act(self, actions: Iterable[Action]) -> EngineAway | None:
+        """Carry out the actions of one gang; return the first error."""
+        away = None
+        async with self._at_once:
+            for action in actions:
+                log.info("acting", extra={"pool": self.lane.pool, "action": type(action).__name__})
+                try:
+                    failure = await self._engine.act(action)
+                except EngineAway as error:
+                    away = away or error
+                    continue
+                if failure is not None and isinstance(action, Submit):
+                    self._memory.refusals[action.gang.identity] = failure
+                # The engine shows these by itself: a look at once would change nothing.
+                if not isinstance(action, Forbid | Start):
+                    self._wake.set()
         return away
 
     async def _report(self, reports: list[Report]) -> None:
@@ -175,3 +199,14 @@ class EnginePool:
         if unsent:
             await self.lane.relays.reports.put(tuple(unsent.values()), count=len(unsent))
             self._sent_s.update(dict.fromkeys(unsent, monotonic()))
+
+
+def _identity_of(action: Action, identities: Mapping[str, str]) -> str:
+    """Return the identity of the gang of an action, the ref of a job that has none."""
+    match action:
+        case Submit(gang=gang) | Start(gang=gang):
+            return gang.identity
+        case Forbid(identity=identity):
+            return identity
+        case Signal(ref=ref) | Kill(ref=ref) | Forget(ref=ref):
+            return identities.get(ref) or ref

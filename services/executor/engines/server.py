@@ -32,8 +32,11 @@ class EngineServer:
         connect: Callable[[], Log],
         metrics: Metrics,
         beside: Beside | None = None,
+        at_once: int = 1,
     ) -> None:
-        """`beside` is what goes on with the pool's lane while it is served, until cancelled."""
+        """`beside` is what goes on with the pool's lane while it is served, until cancelled;
+        `at_once` is the number of gangs that are acted on at a time."""
+        self._at_once = at_once
         self._beside = beside
         self._settings = settings
         self._name = pool
@@ -96,6 +99,7 @@ class EngineServer:
             self._soft,
             self._metrics,
             lambda: self._directory.view.installation,
+            self._at_once,
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(self._pool.run())
