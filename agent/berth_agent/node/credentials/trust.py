@@ -7,9 +7,9 @@ import ssl
 from pathlib import Path
 
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-MOST = 4
-"""Certificates that are kept; those before the present one still hold for servers that have not
-been renewed."""
+MOST_EARLIER = 3
+"""Certificates that are kept beside those that the control plane names: one that it names by
+mistake cuts no node off."""
 WARNED_MS = 30 * 24 * 3600 * 1000
 """Before the end of the last certificate, from when on it is a problem of the node."""
 DAY_MS = 24 * 3600 * 1000
@@ -46,8 +46,9 @@ def with_newer(pem: str, newer: str) -> str:
     named = CERTIFICATE.findall(newer)
     if all(certificate in present for certificate in named):
         return pem
-    kept = dict.fromkeys([*named, *present])
-    return "".join(f"{certificate}\n" for certificate in [*kept][:MOST])
+    earlier = [certificate for certificate in present if certificate not in named]
+    kept = dict.fromkeys([*named, *earlier[:MOST_EARLIER]])
+    return "".join(f"{certificate}\n" for certificate in kept)
 
 
 def end_ms(context: ssl.SSLContext) -> int | None:

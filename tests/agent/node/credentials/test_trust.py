@@ -69,6 +69,12 @@ def test_what_the_control_plane_names_comes_first_and_a_few_before_are_kept(tmp_
     ]
 
 
+def test_a_bundle_of_many_drops_none_of_its_own_nor_the_present_one(tmp_path: Path) -> None:
+    present, *many = (certificate(tmp_path / str(number), 0) for number in range(6))
+    pem = trust.with_newer(present, "".join(many))
+    assert all(one.strip() in pem for one in (present, *many))
+
+
 @pytest.mark.parametrize("newer", ["", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n"])
 def test_what_is_no_certificate_changes_nothing(tmp_path: Path, newer: str) -> None:
     pem = certificate(tmp_path, 0)
