@@ -9,6 +9,8 @@ from shared.pipeline.timeline import Timeline, replay
 
 LEAST_GAIN = 0.02
 """Part of the iteration that a schedule has to save to be worth advice."""
+SHORTEST_S, LONGEST_S = 1e-6, 1e4
+"""Bounds of a plausible pass of a micro-batch; a job reports any numbers."""
 MOST_CELLS = 8192
 """Micro-batches of all stages: a plan for more would hold the decider up."""
 
@@ -32,6 +34,12 @@ def adapted_schedule(profile: PipelineProfile) -> AdaptedSchedule | None:
 
 def pipeline_of(profile: PipelineProfile) -> Pipeline | None:
     """Return the pipeline; None where the reported numbers make none."""
+    passes, delays = (*profile.forward_s, *profile.backward_s), profile.link_delay_s
+    if (
+        min(passes, default=0.0) < SHORTEST_S
+        or max((*passes, *profile.weight_s, *delays)) > LONGEST_S
+    ):
+        return None
     try:
         return checked(
             len(profile.forward_s),
