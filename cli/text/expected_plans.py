@@ -26,20 +26,23 @@ REASONS = {
 
 
 def expected_lines(timeline: Sequence[Mapping[str, object]]) -> Iterator[str]:
-    """Yield what is due next by the newest statement, and why not more; nothing without one."""
+    """Yield what is due next by the newest statement, and why not more; nothing without one.
+
+    Events leave out fields with their default.
+    """
     stated = [row for row in timeline if row["type"] == EXPECTED]
     if not stated:
         return
     plan = cast("Mapping[str, object]", stated[-1]["data"])
     level = str(plan["level"])
-    if plan["due_at"] is None:
+    if plan.get("due_at") is None:
         yield "next plan: none is due in the next hours"
     else:
-        lost, due = (float(cast("float", plan[name])) for name in ("lost_s", "due_lost_s"))
+        lost, due = (float(cast("float", plan.get(name, 0.0))) for name in ("lost_s", "due_lost_s"))
         yield (
             f"next plan: {LEVELS.get(level, level)}, due at {clock(plan['due_at'])}, once"
-            f" {due:.0f} s are lost ({lost:.0f} s at {clock(stated[-1]['at'])}); {plan['rule']}"
+            f" {due:.0f} s are lost ({lost:.0f} s at {clock(stated[-1]['at'])}); {plan.get('rule', '')}"
         )
-    for other in cast("Sequence[Mapping[str, object]]", plan["declined"]):
+    for other in cast("Sequence[Mapping[str, object]]", plan.get("declined", ())):
         name, reason = str(other["level"]), str(other["reason"])
         yield f"  not {LEVELS.get(name, name)}: {REASONS.get(reason, reason)}"

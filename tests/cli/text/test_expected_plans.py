@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from cli.text.expected_plans import LEVELS, REASONS, expected_lines
 from cli.text.times import clock
-from shared.contracts.mitigation import DeclinedReason, LevelName
+from shared.contracts.mitigation import DeclinedReason, LevelName, MitigationExpected
 
 
 def stated(at: int, **changes: Any) -> dict[str, Any]:
@@ -32,7 +32,9 @@ def test_the_newest_statement_counts() -> None:
 
 
 def test_none_may_be_due() -> None:
-    lines = list(expected_lines([stated(1, level="nothing", due_at=None, declined=[])]))
+    none = MitigationExpected(job_id="j1", attempt=1, level="nothing")
+    data = none.model_dump(mode="json", exclude_defaults=True)
+    lines = list(expected_lines([{"type": MitigationExpected.TYPE, "at": 1, "data": data}]))
     assert lines == ["next plan: none is due in the next hours"]
     assert list(expected_lines([])) == []
 
