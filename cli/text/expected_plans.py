@@ -41,7 +41,7 @@ def expected_lines(timeline: Sequence[Mapping[str, object]]) -> Iterator[str]:
         lost, due = (float(cast("float", plan.get(name, 0.0))) for name in ("lost_s", "due_lost_s"))
         yield (
             f"next plan: {LEVELS.get(level, level)}, due at {clock(plan['due_at'])}, once"
-            f" {due:.0f} s are lost ({lost:.0f} s at {clock(stated[-1]['at'])}); {plan.get('rule', '')}"
+            f" {due:.0f} s are lost ({lost:.0f} s at {clock(stated[-1]['at'])}); {plan['rule']}"
         )
     for other in cast("Sequence[Mapping[str, object]]", plan.get("declined", ())):
         name, reason = str(other["level"]), str(other["reason"])

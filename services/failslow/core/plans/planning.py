@@ -112,7 +112,9 @@ def approve(state: FailSlowState, item: Input, command: ApproveMitigation) -> It
         return
     yield accept_command(item, command.plan_id)
     yield item.decision(applied(open_plan, reason=command.reason))
-    yield item.decision(state.strictness.adjusted(state.name, "worker", false_alarm=False))
+    fault = state.faults.get(next(iter(open_plan.plan.fault_ids), ""))
+    kind = fault.kind if fault is not None else "worker"
+    yield item.decision(state.strictness.adjusted(state.name, kind, false_alarm=False))
 
 
 def applied(

@@ -8,6 +8,7 @@ from services.failslow.core.decide import FailSlow
 from services.failslow.core.plans.planning import due_at
 from services.failslow.core.state import FailSlowState
 from shared.contracts.base import Event
+from shared.contracts.faults import ThresholdsAdjusted
 from shared.contracts.mitigation import ApproveMitigation, MitigationApplied, MitigationPlanned
 from shared.contracts.paces import JobPaceChanged
 from shared.contracts.parallelism import PipelineProfile
@@ -92,6 +93,8 @@ def test_that_it_was_done_is_acknowledged_and_a_recovery_ends_it() -> None:
     command = ApproveMitigation(plan_id=plan.plan_id)
     events = run(FAILSLOW, state, [an_input(command, "commands")])
     assert [event.by for event in events if isinstance(event, MitigationApplied)] == ["operator"]
+    verdicts = [event for event in events if isinstance(event, ThresholdsAdjusted)]
+    assert [event.kind for event in verdicts] == ["job"]
     run(FAILSLOW, state, [an_input(change(is_slow=False), "local")])
     assert state.mitigation.plans == {}
     assert due_at(state) is None
