@@ -76,7 +76,8 @@ async def event_frames(
 ) -> AsyncIterator[bytes]:
     """Yield the events since `start`, then live ones; none is lost or repeated.
 
-    Without a start the stream holds what comes after its first frame.
+    A comment is between them, so that a client that needs the past alone need not wait for a time
+    without events. Without a start the stream holds what comes after its first frame.
     """
     subscriber = hub.subscribe(accepts) if start is None else None
     try:
@@ -89,6 +90,7 @@ async def event_frames(
             subscriber = hub.subscribe(accepts)
             async for frame in hub.replay(start, accepts):
                 yield frame
+            yield ALIVE
         async for chunk in live_frames(subscriber, allowed):
             yield chunk
     finally:

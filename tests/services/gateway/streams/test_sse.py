@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import Any
 
 from services.gateway.streams.hub import EventHeader
-from services.gateway.streams.sse import OPENING, EventStream, event_frames
+from services.gateway.streams.sse import ALIVE, OPENING, EventStream, event_frames
 from shared.bus.logs.memory import MemoryBroker
 from tests.patience import PATIENCE_S
 from tests.services.gateway.events import LANE, event, publish, running_hub
@@ -39,6 +39,18 @@ async def test_a_stream_from_a_position_goes_on_with_live_events_without_repeat(
         assert b'"subject":"b"' in await anext(frames)
         await publish(broker, hub, event("c"))
         assert b'"subject":"c"' in await anext(frames)
+
+
+async def test_a_sign_that_all_is_sent_comes_before_events_that_never_pause() -> None:
+    broker = MemoryBroker()
+    broker.append(LANE, event("a"))
+    async with running_hub(broker) as hub:
+        frames = event_frames(hub, [0], everything, lambda: True)
+        assert await anext(frames) == OPENING
+        assert b'"subject":"a"' in await anext(frames)
+        assert await anext(frames) == ALIVE
+        await publish(broker, hub, event("b"))
+        assert b'"subject":"b"' in await anext(frames)
 
 
 async def test_a_stream_ends_with_the_right_to_it_and_leaves_the_hub() -> None:
