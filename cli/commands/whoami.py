@@ -15,4 +15,6 @@ def whoami(as_json: AsJson = False, data: Data = None) -> None:
     if as_json:
         emit(document)
         return
-    table(("FIELD", "VALUE"), fields_of(document))
+    # Operators and admins have no bounds, which would read as no rights.
+    shown = {name: value for name, value in document.items() if (name, value) != ("may", None)}
+    table(("FIELD", "VALUE"), fields_of(shown))

@@ -68,7 +68,7 @@ def advice(
     return [
         "",
         f"API       {stack.gateway}   (key: {stack.data_dir / 'operator.key'})",
-        f"describe  {stack.gateway}/docs",
+        f"routes    {stack.gateway}/docs",
         *address_lines(stack),
         *(llm.advice() if llm is not None else ()),
         f"workload  {len(jobs)} jobs; {planned_failures(jobs)} of them fail on purpose; "

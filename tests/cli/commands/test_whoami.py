@@ -37,3 +37,13 @@ def test_the_address_and_the_bearer_are_shown(monkeypatch: pytest.MonkeyPatch) -
     assert ["tenant", "ada"] in rows
     assert ["highest_class", "high"] in rows
     assert ["pools", "gpu,", "cpu"] in rows
+
+
+def test_an_operator_without_bounds_has_no_row_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BEARER, "may", None)
+    with serving(Gateway) as url:
+        monkeypatch.setenv("BERTH_URL", url)
+        plain = CliRunner().invoke(app, ["whoami"]).output
+        as_json = CliRunner().invoke(app, ["whoami", "--json"]).output
+    assert "may" not in plain.split()
+    assert json.loads(as_json)["may"] is None
