@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from services.failslow.core.state import FailSlowState
+from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.attempts import (
     JobAttemptFailed,
     JobCancelled,
@@ -20,6 +21,7 @@ from shared.contracts.attempts import (
 from shared.contracts.construct import construct
 from shared.contracts.faults import GangsNoted, GangWorker, WatchedGang
 from shared.contracts.placement import JobPlaced
+from shared.contracts.reports import IterationTimes, TelemetryReported
 from shared.ledger.decider import Input
 
 ENDS = (
@@ -88,3 +90,14 @@ def watched_gang(placed: JobPlaced, item: Input) -> WatchedGang:
         validates=placed.validates,
         preemptible=placed.preemptible,
     )
+
+
+def times_of_workers(
+    report: TelemetryReported, gangs: Mapping[str, GangState]
+) -> Iterator[tuple[GangState, IterationTimes]]:
+    """Yield the times of workers that are placed as they report, each with its gang."""
+    for times in report.times:
+        gang = gangs.get(times.job_id)
+        worker = gang.workers.get(times.rank) if gang else None
+        if gang and worker and worker.allocation_id == times.allocation_id:
+            yield gang, times

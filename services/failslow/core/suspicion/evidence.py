@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median_low
 
+from services.failslow.core.gangs import times_of_workers
 from services.failslow.core.measures.node_notes import NodeNotes
 from services.failslow.core.measures.own_times import own_times, own_work
 from services.failslow.core.measures.peers import Thresholds
@@ -60,12 +61,8 @@ class Evidence:
     def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
         """Add a report; one read twice, or after a younger one, changes nothing."""
         self._notes.add(report)
-        for times in report.times:
-            gang = gangs.get(times.job_id)
-            worker = gang.workers.get(times.rank) if gang else None
-            if gang is None or gang.validates:
-                continue
-            if worker is not None and worker.allocation_id == times.allocation_id:
+        for gang, times in times_of_workers(report, gangs):
+            if not gang.validates:
                 self._note(times, report.at)
 
     def take_news(self, state: FailSlowState) -> list[WorkersIterated]:

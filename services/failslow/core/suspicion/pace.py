@@ -18,6 +18,7 @@ import numpy as np
 from services.failslow.core.detection.change import Change
 from services.failslow.core.detection.detector import Detector
 from services.failslow.core.detection.kinds import is_training
+from services.failslow.core.gangs import times_of_workers
 from services.failslow.core.measures.slow_start import (
     is_comparable,
     settled_level,
@@ -71,11 +72,8 @@ class JobPaces:
         """Add a report; one that is read twice changes nothing."""
         self._profiles.add(report, gangs)
         self._pipelines.add(report, gangs)
-        for times in report.times:
-            gang = gangs.get(times.job_id)
-            if gang is None or gang.validates or times.rank != min(gang.workers):
-                continue
-            if gang.workers[times.rank].allocation_id == times.allocation_id:
+        for gang, times in times_of_workers(report, gangs):
+            if not gang.validates and times.rank == min(gang.workers):
                 self._note(self._pace(times.job_id, gang), times, report.at)
 
     def take_changes(self, state: FailSlowState) -> list[JobPaceChanged]:

@@ -15,6 +15,7 @@ from statistics import median
 from pydantic import ValidationError
 
 from services.failslow.core.diagnosis.worker import known
+from services.failslow.core.gangs import times_of_workers
 from services.failslow.core.measures.own_times import trained
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.paces import JobPaceChanged
@@ -60,11 +61,8 @@ class PipelineProfiles:
 
     def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
         """Add the reports that name a stage and its times."""
-        for times in report.times:
-            gang = gangs.get(times.job_id)
-            worker = gang.workers.get(times.rank) if gang else None
-            if worker is not None and worker.allocation_id == times.allocation_id:
-                self._note(times)
+        for _, times in times_of_workers(report, gangs):
+            self._note(times)
 
     def forget_ended(self, state: FailSlowState) -> None:
         self._jobs = {job: places for job, places in self._jobs.items() if job in state.gangs}

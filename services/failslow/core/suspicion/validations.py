@@ -14,6 +14,7 @@ from services.failslow.core.diagnosis.layout import Group
 from services.failslow.core.diagnosis.validation import Pair, rounds_for
 from services.failslow.core.diagnosis.verdict import Diagnosis, Suspect, diagnose
 from services.failslow.core.fold_mitigation import well_after_faults
+from services.failslow.core.gangs import times_of_workers
 from services.failslow.core.plans.after_validation import follow_verdict
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.faults import Cause
@@ -58,10 +59,8 @@ class Validations:
 
     def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
         """Add a report; one that is read twice changes nothing."""
-        for times in report.times:
-            gang = gangs.get(times.job_id)
-            worker = gang.workers.get(times.rank) if gang and gang.validates else None
-            if gang is None or worker is None or worker.allocation_id != times.allocation_id:
+        for gang, times in times_of_workers(report, gangs):
+            if not gang.validates:
                 continue
             own = self._of(times.job_id, gang).times_s.setdefault(times.rank, {})
             for part, time_s in zip(times.steps, times.iteration_s, strict=False):

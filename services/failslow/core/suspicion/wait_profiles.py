@@ -8,6 +8,7 @@ from statistics import median
 from services.failslow.core.diagnosis.verdict import Diagnosis
 from services.failslow.core.diagnosis.waiting import COMM, RankSample, RankTimes, cause_of_job
 from services.failslow.core.diagnosis.worker import known
+from services.failslow.core.gangs import times_of_workers
 from services.failslow.core.measures.own_times import trained
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.paces import JobPaceChanged
@@ -26,11 +27,8 @@ class WaitProfiles:
 
     def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
         """Add the reports that name steps, own work and waiting; others show no cause."""
-        for times in report.times:
-            gang = gangs.get(times.job_id)
-            worker = gang.workers.get(times.rank) if gang else None
-            if worker is not None and worker.allocation_id == times.allocation_id:
-                self._note(times)
+        for _, times in times_of_workers(report, gangs):
+            self._note(times)
 
     def forget_ended(self, state: FailSlowState) -> None:
         self._jobs = {job: ranks for job, ranks in self._jobs.items() if job in state.gangs}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from services.failslow.core.gangs import GangChanges
+from services.failslow.core.gangs import GangChanges, times_of_workers
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.attempts import JobSucceeded
+from shared.contracts.faults import GangWorker
+from shared.contracts.reports import IterationTimes, TelemetryReported
 from tests.harness.decider import an_input
 from tests.services.failslow.gangs import placed
 
@@ -29,3 +31,14 @@ def test_a_new_placement_of_a_watched_job_ends_and_starts_its_gang() -> None:
     changes.add(state, placed("j1", attempt=2))
     assert list(changes.ended) == ["j1"]
     assert changes.started["j1"].attempt == 2
+
+
+def test_times_of_another_allocation_rank_or_job_are_of_no_worker() -> None:
+    gang = GangState("acme", 1, {0: GangWorker(rank=0, node_id="n0", allocation_id="a0")})
+    places = (("j1", 0, "a0"), ("j1", 0, "a9"), ("j1", 1, "a0"), ("j2", 0, "a0"))
+    times = [
+        IterationTimes.model_construct(job_id=job, rank=rank, allocation_id=allocation)
+        for job, rank, allocation in places
+    ]
+    report = TelemetryReported.model_construct(times=tuple(times))
+    assert list(times_of_workers(report, {"j1": gang})) == [(gang, times[0])]
