@@ -15,6 +15,7 @@ from tests.pages import blocks, environment, run_shell
 PAGES = Path(__file__).parents[2] / "docs" / "operations"
 ORDER = (
     "deploy",
+    "observability",
     "poison-record",
     "stuck-consumer",
     "lost-node",
@@ -33,7 +34,6 @@ ELSEWHERE = {
     "compose": "tests/compose",
     "drills": "tests/e2e/test_drill.py",
     "nodes": "tests/operations/test_nodes.py and tests/services/gateway/routes/test_joining.py",
-    "observability": "tests/infra and tests/e2e/test_browser.py",
     "output": "has no block; tests/shared/job_logs and tests/services/projector/test_output.py",
     "quarantine": "tests/operations/test_quarantine.py",
     "security": "tests/infra, tests/services/gateway and tests/e2e/test_secrets.py",
