@@ -122,7 +122,7 @@ def _apply(past: RecordedPool, best: TrialCandidate, reason: str, data: Path | N
 
 
 def _in_rounds(part: RecordedSlice, scheduler: str, as_json: bool) -> TrialResult:
-    """Return the trial of a scheduler that no live pool runs: it is shown, never chosen."""
+    """Return the trial of a scheduler in the world of rounds: it is shown, never chosen."""
     from simulator.engine.candidate import TrialCandidate, trial_of
     from simulator.recorded.league import ROUNDS
     from simulator.recorded.rounds import play_in_rounds

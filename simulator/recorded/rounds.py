@@ -1,4 +1,4 @@
-"""The recorded jobs in the world of rounds, under a scheduler that no live pool runs yet."""
+"""The recorded jobs in the world of rounds, under a scheduler."""
 
 from __future__ import annotations
 
