@@ -171,7 +171,7 @@ def _show(shown: Validation) -> None:
         _cells(trial, text, "*" if index == choice.index else "")
         for index, (trial, text) in enumerate(zip(trials, texts, strict=True))
     ]
-    table(columns, [*rows, *(_cells(trial, "no live pool runs it") for trial in shown.in_rounds)])
+    table(columns, [*rows, *(_cells(trial, "a world of its own") for trial in shown.in_rounds)])
     left_out = ", ".join(f"{count} {reason}" for reason, count in shown.part.left_out.items())
     lines([f"{trials[0].jobs} jobs counted; left out: {left_out or 'none'}"])
     lines(f"not tried: {name}: {reason}" for name, reason in shown.league.left_out.items())

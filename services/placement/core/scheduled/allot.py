@@ -24,8 +24,6 @@ EARLY_PARTS = 10
 """A proposal comes a part of a round after the last one at the earliest, where GPUs are free."""
 MEMORY_BYTES = 200_000
 """Of a record of the ledger, which has its bounds."""
-FAULTS = (ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, RuntimeError)
-"""Errors of a scheduler with a defect, beside TypeError and ValueError."""
 
 
 def is_due(pool: Pool, now: int) -> bool:
@@ -93,11 +91,13 @@ def allot(pool: Pool, now: int) -> Decision:
     refused, text = "", "{}"
     allotted: tuple[AllottedGpus, ...] = ()
     try:
-        proposal = propose(carried_out(scheduler_of(name)), view, memory)
+        proposal = Proposal(name, {})
+        if view.nodes and view.jobs:
+            proposal = propose(carried_out(scheduler_of(name)), view, memory)
         check(view, proposal)
         allotted = allotted_gpus(pool, view, proposal)
         text = bounded(name, json.dumps(memory, sort_keys=True))
-    except (TypeError, ValueError, *FAULTS) as error:
+    except Exception as error:  # Of a package of others, it may be any.
         refused, allotted, text = str(error) or type(error).__name__, (), "{}"
         if name not in refused:
             refused = f"scheduler {name}: {refused}"

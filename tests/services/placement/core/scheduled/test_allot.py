@@ -11,7 +11,7 @@ from shared.contracts.placement import JobPlaced, RoundEnded
 from shared.contracts.schedules import GpusAllotted
 from shared.schedulers.hooks import Allotment, Allotments, Hooks, Memory
 from shared.schedulers.view import ClusterView
-from tests.services.placement.core.lane import job, only
+from tests.services.placement.core.lane import Lane, job, only
 from tests.services.placement.core.scheduled.pools import FAST, ROUND_MS, next_round, type_of, typed
 
 
@@ -62,6 +62,26 @@ def test_nonsense_is_refused_whole_and_named_and_the_ranked_queue_decides(
     assert proposal.refused.startswith("scheduler nonsense: GPUs of node f: 8")
     assert proposal.allotted == ()
     assert {placed.job_id for placed in only(JobPlaced, events)} == {"one", "two"}
+
+
+def test_a_scheduler_that_raises_is_refused_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Raises(Greedy):
+        def rank(self, view: ClusterView, memory: Memory) -> list[str]:
+            return [next(iter(()))]
+
+    monkeypatch.setattr(allot, "scheduler_of", lambda name: Raises())
+    (proposal,) = only(GpusAllotted, typed("nonsense").submit(job("one", 4)))
+    assert proposal.refused == "scheduler nonsense: StopIteration"
+
+
+def test_a_pool_without_nodes_proposes_nothing_and_decides_when_one_joins() -> None:
+    pool = Lane()
+    pool.pool(scheduler="afs")
+    (proposal,) = only(GpusAllotted, pool.submit(job("one", 1)))
+    assert (proposal.allotted, proposal.refused) == ((), "")
+    pool.node("a", 4)
+    pool.now = max(pool.now, allot.early_ms(pool.state))
+    assert [placed.job_id for placed in only(JobPlaced, pool.wake())] == ["one"]
 
 
 @pytest.mark.parametrize(
