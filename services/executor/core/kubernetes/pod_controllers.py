@@ -33,8 +33,8 @@ class ControllerGroup(NamedTuple):
 
     group: str
     """Its kind, a slash, and its name: no label of a user has a slash."""
-    index: tuple[int, int]
-    """Place of the pod among those of the object."""
+    place: tuple[int, int]
+    """Of the pod among those of the object."""
 
 
 def group_of(labels: Row) -> ControllerGroup | None:
@@ -46,8 +46,8 @@ def group_of(labels: Row) -> ControllerGroup | None:
         return ControllerGroup(f"jobset/{whole}", (job, pod))
     if name := str(labels.get(TRAINING_JOB, "")):
         is_later = str(labels.get(REPLICA_TYPE, "")).lower() not in FIRST_TYPES
-        index = (int(is_later), number_of(labels, REPLICA_INDEX))
-        return ControllerGroup(f"training/{name}", index)
+        place = (int(is_later), number_of(labels, REPLICA_INDEX))
+        return ControllerGroup(f"training/{name}", place)
     return None
 
 

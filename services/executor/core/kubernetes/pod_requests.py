@@ -79,7 +79,7 @@ def request_of(row: Row) -> PodRequest | None:
         group=(own or by_controller) if size and size[0] != "1" else "",
         size=int(size[0]) if size else 1,
         pool=str(labels.get(POOL, "")),
-        index=controllers.index if controllers else (0, number_of(labels, COMPLETION_INDEX)),
+        index=controllers.place if controllers else (0, number_of(labels, COMPLETION_INDEX)),
         grace_s=DEFAULT_GRACE_S if grace_s is None else float(grace_s),
         deadline_s=float(deadline_s) if deadline_s else None,
         priority_class=str(annotations.get(PRIORITY_CLASS, "")),
