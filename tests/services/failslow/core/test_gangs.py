@@ -37,8 +37,10 @@ def test_times_of_another_allocation_rank_or_job_are_of_no_worker() -> None:
     gang = GangState("acme", 1, {0: GangWorker(rank=0, node_id="n0", allocation_id="a0")})
     places = (("j1", 0, "a0"), ("j1", 0, "a9"), ("j1", 1, "a0"), ("j2", 0, "a0"))
     times = [
-        IterationTimes.model_construct(job_id=job, rank=rank, allocation_id=allocation)
+        IterationTimes(
+            job_id=job, rank=rank, allocation_id=allocation, node_id="n0", iteration_s=(1.0,)
+        )
         for job, rank, allocation in places
     ]
-    report = TelemetryReported.model_construct(times=tuple(times))
+    report = TelemetryReported(executor_id="e0", at=0, times=tuple(times))
     assert list(times_of_workers(report, {"j1": gang})) == [(gang, times[0])]
