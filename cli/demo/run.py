@@ -63,7 +63,7 @@ def demo(options: DemoOptions) -> int:
     """Run the demo and return its exit code: 1 if a job did not end or verify failed."""
     began_s = psutil.Process().create_time()
     prepared = prepare(options)
-    with _terminated_like_interrupted():
+    with terminated_like_interrupted():
         try:
             return _run(options, prepared, began_s)
         except KeyboardInterrupt:
@@ -145,10 +145,15 @@ def _run_name(prepared: Prepared) -> str:
 
 
 @contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """Handle SIGTERM like Ctrl-C, so that the stack is stopped."""
+def terminated_like_interrupted() -> Iterator[None]:
+    """Handle SIGTERM like Ctrl-C, so that the stack is stopped: the first one alone.
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
+    `make` passes on what its own group got, and a second interruption would cut the first one's
+    end short.
+    """
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)
