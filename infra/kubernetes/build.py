@@ -22,6 +22,10 @@ SOURCES = Path(__file__).parent / "go"
 PROGRAMS = ("apiserver", "controllers", "kubelet", "deviceplugin", "kubectl")
 """Packages of the module of Kubernetes; `etcd` is a module of its own."""
 ALL = ("etcd", *PROGRAMS)
+SCHEDULER, KWOK = "scheduler", "kwok"
+BESIDE = (SCHEDULER, KWOK)
+"""For the comparison with the scheduler of Kubernetes alone."""
+OWN_MODULES = frozenset({"etcd", KWOK})
 VARIABLES = {
     "k8s.io/component-base/version.gitVersion": f"v{VERSION}",
     "k8s.io/component-base/version.gitMajor": "1",
@@ -37,17 +41,17 @@ def cache_dir() -> Path:
     return maven.cache_dir(f"kubernetes-{VERSION}")
 
 
-def missing() -> str:
+def missing(names: Sequence[str] = ALL) -> str:
     """Return why the programs cannot be run, empty if they can."""
-    absent = [name for name in ALL if not (cache_dir() / name).is_file()]
+    absent = [name for name in names if not (cache_dir() / name).is_file()]
     return f"{absent[0]} is not built: make kubernetes (11 minutes of CPU time)" if absent else ""
 
 
-def build() -> Path:
+def build(names: Sequence[str] = ALL) -> Path:
     """Build what is not built yet, and return its directory. Raises DidNotStart."""
     cache = cache_dir()
     cache.mkdir(parents=True, exist_ok=True)
-    for name in ALL:
+    for name in names:
         if not (cache / name).is_file():
             print(f"Building {name} {VERSION}.", file=sys.stderr)  # noqa: T201
             _build(name, cache)
@@ -55,13 +59,14 @@ def build() -> Path:
 
 
 def _build(name: str, cache: Path) -> None:
-    folder = SOURCES / "etcd" if name == "etcd" else SOURCES
+    is_alone = name in OWN_MODULES
+    folder = SOURCES / name if is_alone else SOURCES
     flags = " ".join(["-s", "-w", *(f"-X {key}={text}" for key, text in VARIABLES.items())])
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false -mod=readonly"}
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
         program = Path(scratch) / name
         command = [_go(), "build", "-p", "2", "-trimpath", "-ldflags", flags, "-o", str(program)]
-        package = "." if name == "etcd" else f"./{name}"
+        package = "." if is_alone else f"./{name}"
         try:
             subprocess.run([*command, package], cwd=folder, env=environment, check=True)
         except subprocess.CalledProcessError as error:

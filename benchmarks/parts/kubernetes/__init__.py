@@ -1,0 +1,1 @@
+"""Parts of the comparison with the scheduler of Kubernetes."""
