@@ -12,7 +12,7 @@ from services.executor.core.engines.reconcile import Decided
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.pool import EnginePool
 
-JOB = EngineJob("17", "good", EnginePhase.RUNNING, "j")
+JOB = EngineJob("17", "good", EnginePhase.RUNNING, "job 17")
 
 
 async def carry_out(
