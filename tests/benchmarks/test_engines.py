@@ -78,6 +78,7 @@ def test_each_goal_is_missed_by_its_own_figure() -> None:
     assert verdicts(conformance=failed) == [False, True, True, True]
     assert verdicts(recovered_after_kill=11) == [True, False, True, True]
     assert verdicts(double_runs=1) == [True, True, False, True]
+    assert verdicts(double_runs=None) == [True, True, False, True], "no engine knows"
     assert verdicts(lost_jobs=1) == [True, True, True, False]
     assert verdicts(gangs_at_kills=0, recovered_after_kill=0)[1] is False, "no kill met a gang"
 
