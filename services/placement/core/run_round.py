@@ -10,11 +10,9 @@ from services.placement.core.complete import complete_plan
 from services.placement.core.migration.leave import retry_waiting_plans
 from services.placement.core.migration.targets import land, targets_reserved
 from services.placement.core.pool.state import Pool
-from services.placement.core.round.fragments import policy_of
 from services.placement.core.round.greedy import plan
+from services.placement.core.round.packing import policy_of
 from services.placement.core.round.view import view_of
-from services.placement.core.scheduled import allot
-from services.placement.core.scheduled.plan import plan_scheduled
 from services.placement.core.solver import contended
 from shared.ledger.decider import Decision
 
@@ -25,14 +23,13 @@ def run(pool: Pool, now: int) -> Iterator[Decision]:
     """Run a round that is due; a contended one is opened for the solver instead."""
     yield from land(pool, now)
     yield from retry_waiting_plans(pool, now)
-    if allot.is_due(pool, now):
-        yield allot.allot(pool, now)
+    if pool.is_scheduled:
+        # numpy starts threads, which a fork of the supervisor would lose
+        from services.placement.core.scheduled.run import run_scheduled
+
+        if (yield from run_scheduled(pool, now)):
+            return
     view = view_of(pool, now)
-    if pool.is_scheduled and not pool.schedule.refused:
-        with targets_reserved(pool) if pool.migrations else NOTHING_RESERVED:
-            proposal = plan_scheduled(pool, view)
-        yield from carry_out(pool, view, proposal, "")
-        return
     with targets_reserved(pool) if pool.migrations else NOTHING_RESERVED:
         proposal = plan(view, policy_of(pool))
         opened = contended.open_round(pool, view, proposal)

@@ -8,7 +8,6 @@ fit. What arrives is taken to be like the last workers that were placed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from services.placement.core.gpu_parts.demand import Demand
 from services.placement.core.gpu_parts.nodes import NodeTable
@@ -16,24 +15,8 @@ from services.placement.core.gpu_parts.placer import ScoredPlacer
 from services.placement.core.gpu_parts.scores import FragmentationDescent, LargestNode
 from services.placement.core.pool.board import Board
 from services.placement.core.pool.shape import Shape, Slot
-from services.placement.core.pool.state import Pool
 from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import Avoid, place
-from services.placement.core.round.greedy import GREEDY
-from services.placement.core.round.view import Policy
-
-NAME = "fragments"
-
-
-def packs_fragments(pool: Pool) -> bool:
-    return pool.settings is not None and pool.settings.packing == NAME
-
-
-def policy_of(pool: Pool) -> Policy:
-    """Return greedy's hooks, with the pool's way to place gangs."""
-    if not packs_fragments(pool):
-        return GREEDY
-    return replace(GREEDY, name=NAME, place=FragmentPacking(pool.recent_needs.counts).place)
 
 
 class FragmentPacking:

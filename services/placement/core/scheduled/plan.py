@@ -18,8 +18,8 @@ from services.placement.core.pool.trial import Trial
 from services.placement.core.resize.shrink import keep_order
 from services.placement.core.round.evict import evict
 from services.placement.core.round.fit import probe
-from services.placement.core.round.fragments import policy_of
 from services.placement.core.round.greedy import RoundPlanner, rank
+from services.placement.core.round.packing import policy_of
 from services.placement.core.round.plan import Plan, Resize
 from services.placement.core.round.protection import movable_from_ms
 from services.placement.core.round.reasons import PassedOver
