@@ -25,9 +25,11 @@ def run(pool: Pool, now: int) -> Iterator[Decision]:
     yield from retry_waiting_plans(pool, now)
     if pool.is_scheduled:
         # numpy starts threads, which a fork of the supervisor would lose
-        from services.placement.core.scheduled.run import run_scheduled
+        from services.placement.core.scheduled.run import plan_round
 
-        if (yield from run_scheduled(pool, now)):
+        planned = yield from plan_round(pool, now)
+        if planned is not None:
+            yield from carry_out(pool, *planned, "")
             return
     view = view_of(pool, now)
     with targets_reserved(pool) if pool.migrations else NOTHING_RESERVED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.placement.core.scheduled.run import run_scheduled
+from services.placement.core.scheduled.run import plan_round
 from shared.contracts.placement import JobPlaced
 from shared.contracts.schedules import GpusAllotted
 from tests.services.placement.core.lane import job, only
@@ -21,5 +21,5 @@ def test_a_round_behind_a_refused_proposal_is_run_by_rank() -> None:
     events = pool.submit(job("one", 4))
     (proposal,) = only(GpusAllotted, events)
     assert "no_such_scheduler" in proposal.refused
-    assert list(run_scheduled(pool.state, pool.now)) == []
+    assert list(plan_round(pool.state, pool.now)) == []
     assert [placed.job_id for placed in only(JobPlaced, events)] == ["one"]
