@@ -88,6 +88,9 @@ class Hooks:
     needs: ClassVar[tuple[Need, ...]] = ()
     decides: ClassVar[tuple[Decides, ...]] = ("order",)
     passes_over: ClassVar[bool] = True
+    most_waiting: ClassVar[int] = 256
+    """Waiting jobs of a live pool that it sees, the first of the queue: a round waits for it, and
+    its memory is recorded."""
 
     def rank(self, view: ClusterView, memory: Memory) -> list[str]:
         jobs = sorted(view.jobs, key=lambda job: (job.submit_s, job.job_id))

@@ -29,6 +29,7 @@ class AlloX(TimeShareRounds):
     needs: ClassVar[tuple[Need, ...]] = ("rates", "work_left")
     decides: ClassVar[tuple[Decides, ...]] = ("type",)
     recompute_s: ClassVar[float] = RECOMPUTE_S
+    most_waiting: ClassVar[int] = 64
 
     def shares(self, view: ClusterView, memory: Memory) -> Shares:
         held: dict[str, str] = {

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from services.placement.core.pool.state import Pool
-from services.placement.core.scheduled.cluster import cluster_view, holds_in_view, is_scheduled
+from services.placement.core.scheduled.claims import (
+    has_unclaimed_room,
+    has_vain_claim,
+    is_scheduled,
+)
+from services.placement.core.scheduled.cluster import cluster_view, holds_in_view
 from shared.contracts.checkpoint import wall_ms
 from shared.contracts.construct import construct
 from shared.contracts.schedules import AllottedGpus, GpusAllotted
@@ -22,8 +27,11 @@ CARRIED_OUT = frozenset({"order", "type", "gpus", "share of time"})
 """Decisions that a pool carries out; on which nodes a gang is placed it decides itself."""
 EARLY_PARTS = 10
 """A proposal comes a part of a round after the last one at the earliest, where GPUs are free."""
-MEMORY_BYTES = 200_000
+MEMORY_BYTES, ALLOTTED_BYTES = 200_000, 500_000
 """Of a record of the ledger, which has its bounds."""
+REASON_CHARS = 1000
+FIELDS_BYTES = 48
+"""Names of the fields of an allotment, and its number."""
 
 
 def is_due(pool: Pool, now: int) -> bool:
@@ -51,56 +59,30 @@ def round_ms(pool: Pool) -> int:
     return max(1, wall_ms(pool.settings.scheduler_round_s, pool.time_scale))
 
 
-def has_unclaimed_room(pool: Pool) -> bool:
-    """Return whether a waiting job without an allotment fits in the GPUs that no job claims."""
-    free = dict(pool.board.free_gpus)
-    allotted = pool.schedule.allotted
-    for job_id, own in allotted.items():
-        if (job := pool.waiting.get(job_id)) is not None:
-            free[own.gpu_type] = free.get(own.gpu_type, 0) - own.workers * job.shape.gpus
-    for job in pool.waiting.values():
-        if job.job_id in allotted or not is_scheduled(job):
-            continue
-        needed = job.shape.min_workers * job.shape.gpus
-        if any(free[name] >= needed for name in job.shape.types or free if name in free):
-            return True
-    return False
-
-
-def has_vain_claim(pool: Pool) -> bool:
-    """Return whether an allotted job waits for GPUs which nothing that stops will release."""
-    if any(job.phase == "stopping" for job in pool.running.values()):
-        return False
-    allotted = pool.schedule.allotted
-    return any(
-        pool.board.free_gpus.get(allotted[job_id].gpu_type, 0)
-        < allotted[job_id].workers * job.shape.gpus
-        for job_id, job in pool.waiting.items()
-        if job_id in allotted
-    )
-
-
 def allot(pool: Pool, now: int) -> Decision:
     """Return the proposal as an event; what breaks a rule is refused whole, and named."""
     assert pool.settings is not None
     name = pool.settings.scheduler or ""
-    view = cluster_view(pool, now)
     memory: dict[str, Any] = {}
     if pool.schedule.scheduler == name:
         memory = json.loads(pool.schedule.memory)
     refused, text = "", "{}"
     allotted: tuple[AllottedGpus, ...] = ()
     try:
+        scheduler = carried_out(scheduler_of(name))
+        view = cluster_view(pool, now, scheduler.most_waiting)
         proposal = Proposal(name, {})
         if view.nodes and view.jobs:
-            proposal = propose(carried_out(scheduler_of(name)), view, memory)
+            proposal = propose(scheduler, view, memory)
         check(view, proposal)
         allotted = allotted_gpus(pool, view, proposal)
-        text = bounded(name, json.dumps(memory, sort_keys=True))
+        check_bytes("allotments", sum(map(bytes_of, allotted)), ALLOTTED_BYTES)
+        text = json.dumps(memory, sort_keys=True)
+        check_bytes("memory", len(text), MEMORY_BYTES)
     except Exception as error:  # Of a package of others, it may be any.
-        refused, allotted, text = str(error) or type(error).__name__, (), "{}"
-        if name not in refused:
-            refused = f"scheduler {name}: {refused}"
+        reason = (str(error) or type(error).__name__)[:REASON_CHARS]
+        refused = reason if name in reason else f"scheduler {name}: {reason}"
+        allotted, text = (), "{}"
     return Decision(
         construct(
             GpusAllotted,
@@ -123,12 +105,15 @@ def carried_out(scheduler: Hooks) -> Hooks:
     return scheduler
 
 
-def bounded(name: str, memory: str) -> str:
-    """Return the memory. Raises ValueError if it is too large for a record."""
-    if len(memory) > MEMORY_BYTES:
-        rule = f"must be at most {MEMORY_BYTES}"
-        raise ValueError(f"scheduler {name}: memory of {len(memory)} bytes, {rule}")
-    return memory
+def check_bytes(part: str, size: int, most: int) -> None:
+    """Raise ValueError if a part of the event is too large for a record."""
+    if size > most:
+        raise ValueError(f"{part} of {size} bytes, must be at most {most}")
+
+
+def bytes_of(own: AllottedGpus) -> int:
+    """Return about the bytes of an allotment in a record."""
+    return len(own.job_id) + len(own.gpu_type) + FIELDS_BYTES
 
 
 def allotted_gpus(pool: Pool, view: ClusterView, proposal: Proposal) -> tuple[AllottedGpus, ...]:

@@ -7,31 +7,22 @@ validations of nodes, and jobs on nodes that are cordoned or lost keep what they
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 
 from services.placement.core.pool.allocations import slots_of
 from services.placement.core.pool.board import could_hold
 from services.placement.core.pool.job import Job
-from services.placement.core.pool.shape import GPU
+from services.placement.core.pool.queue import QueueScan
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.protection import movable_from_ms
+from services.placement.core.scheduled.claims import is_scattered, is_scheduled
 from shared.contracts.checkpoint import speed, type_speed
 from shared.performance.rates import RateTable
+from shared.schedulers.hooks import Hooks
 from shared.schedulers.view import CandidateJob, ClusterView, Estimates, Placement, TypedNode
 
 LEAST_WORK_S = 1.0
 """Work that is left of a job which runs longer than it was expected to."""
-
-
-def is_scheduled(job: Job) -> bool:
-    """Return whether the scheduler decides about the job: it has whole GPUs and may run anywhere
-    that has room.
-    """
-    return job.shape.gpus > 0 and job.shape.milli == GPU and not job.shape.nodes
-
-
-def is_waiting(job: Job) -> bool:
-    """Return whether the job waits for GPUs, or will once it has stopped."""
-    return job.phase == "waiting" or (job.phase == "stopping" and job.stop == "preempted")
 
 
 def holds_in_view(pool: Pool, job: Job) -> bool:
@@ -41,11 +32,16 @@ def holds_in_view(pool: Pool, job: Job) -> bool:
     return all(map(pool.board.is_indexed, slots_of(job)))
 
 
-def cluster_view(pool: Pool, now: int) -> ClusterView:
-    """Return the pool at `now` ms."""
+def cluster_view(pool: Pool, now: int, most_waiting: int = Hooks.most_waiting) -> ClusterView:
+    """Return the pool at `now` ms, with so many waiting jobs at most."""
     assert pool.settings is not None
     in_view = {job.job_id: job for job in pool.running.values() if holds_in_view(pool, job)}
-    seen = {**in_view, **{j.job_id: j for j in pool.jobs.values() if is_candidate(pool, j)}}
+    stopping = (job for job in pool.running.values() if will_wait(job) and may_wait(pool, job))
+    seen = {
+        **in_view,
+        **{job.job_id: job for job in stopping},
+        **{job.job_id: job for job in first_waiting(pool, most_waiting)},
+    }
     nodes = typed_nodes(pool, in_view)
     types = tuple(sorted({node.gpu_type for node in nodes}))
     return ClusterView(
@@ -58,11 +54,23 @@ def cluster_view(pool: Pool, now: int) -> ClusterView:
     )
 
 
-def is_candidate(pool: Pool, job: Job) -> bool:
-    """Return whether the job waits, and the pool could hold its gang if it were empty."""
-    if not is_scheduled(job) or not is_waiting(job):
-        return False
-    return could_hold(pool.board, job.shape, ()) >= job.shape.min_workers
+def first_waiting(pool: Pool, most: int) -> list[Job]:
+    """Return the waiting jobs that the scheduler sees: so many of the queue, its first ones."""
+    waiting = map(pool.waiting.__getitem__, QueueScan(pool.queue))
+    candidates = (job for job in waiting if may_wait(pool, job) and not is_scattered(pool, job))
+    return list(islice(candidates, most))
+
+
+def will_wait(job: Job) -> bool:
+    """Return whether the job waits for GPUs once it has stopped."""
+    return job.phase == "stopping" and job.stop == "preempted"
+
+
+def may_wait(pool: Pool, job: Job) -> bool:
+    """Return whether the scheduler decides about the job, and the pool could hold its gang if it
+    were empty.
+    """
+    return is_scheduled(job) and could_hold(pool.board, job.shape, ()) >= job.shape.min_workers
 
 
 def typed_nodes(pool: Pool, in_view: Mapping[str, Job]) -> tuple[TypedNode, ...]:

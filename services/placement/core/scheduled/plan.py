@@ -25,7 +25,8 @@ from services.placement.core.round.protection import movable_from_ms
 from services.placement.core.round.reasons import PassedOver
 from services.placement.core.round.view import Policy, View
 from services.placement.core.scheduled.allot import early_ms
-from services.placement.core.scheduled.cluster import holds_in_view, is_scheduled
+from services.placement.core.scheduled.claims import allotted_shape, is_scheduled
+from services.placement.core.scheduled.cluster import holds_in_view
 
 
 def plan_scheduled(pool: Pool, view: View) -> Plan:
@@ -52,13 +53,6 @@ def plan_scheduled(pool: Pool, view: View) -> Plan:
     if len(view.waiting) > len(plan.assignments) and early_ms(pool) > view.now:
         plan.repeat_at(early_ms(pool))
     return plan
-
-
-def allotted_shape(job: Job, own: Allotted) -> Shape:
-    """Return the shape of the job with so many workers on this type."""
-    return job.shape._replace(
-        types=(own.gpu_type,), min_workers=own.workers, max_workers=own.workers
-    )
 
 
 class ScheduledPlanner(RoundPlanner):

@@ -74,6 +74,38 @@ def test_a_scheduler_that_raises_is_refused_and_named(monkeypatch: pytest.Monkey
     assert proposal.refused == "scheduler nonsense: StopIteration"
 
 
+@pytest.mark.parametrize("bound", ["MEMORY_BYTES", "ALLOTTED_BYTES"])
+def test_a_proposal_that_fits_in_no_record_is_refused(
+    monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(allot, bound, 1)
+    (proposal,) = only(GpusAllotted, typed().submit(job("one", 4)))
+    assert proposal.refused.startswith("scheduler gavel: ")
+    assert proposal.refused.endswith("bytes, must be at most 1")
+    assert (proposal.allotted, proposal.memory) == ((), "{}")
+
+
+def test_the_reason_of_a_refusal_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wordy(Greedy):
+        def rank(self, view: ClusterView, memory: Memory) -> list[str]:
+            raise ValueError("x" * 10**7)
+
+    monkeypatch.setattr(allot, "scheduler_of", lambda name: Wordy())
+    (proposal,) = only(GpusAllotted, typed("nonsense").submit(job("one", 4)))
+    assert len(proposal.refused) < 2 * allot.REASON_CHARS
+
+
+def test_a_scheduler_may_have_fewer_waiting_jobs_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(Hooks):
+        name: ClassVar[str] = "slow"
+        source: ClassVar[str] = "a test"
+        most_waiting: ClassVar[int] = 1
+
+    monkeypatch.setattr(allot, "scheduler_of", lambda name: Slow())
+    (proposal,) = only(GpusAllotted, typed("slow").submit(job("one", 4), job("two", 4)))
+    assert [own.job_id for own in proposal.allotted] == ["one"]
+
+
 def test_a_pool_without_nodes_proposes_nothing_and_decides_when_one_joins() -> None:
     pool = Lane()
     pool.pool(scheduler="afs")

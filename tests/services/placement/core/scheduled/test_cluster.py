@@ -71,3 +71,13 @@ def test_the_work_that_is_left_is_the_estimate_less_what_ran() -> None:
     view = cluster_view(pool.state, pool.now + 100_000)
     assert view.job_by_id["one"].estimates.work_left == 800.0
     assert view.job_by_id["one"].held_s == 100.0
+
+
+def test_of_many_waiting_jobs_a_scheduler_sees_the_first_of_the_queue() -> None:
+    pool = lane("a", gpus=1)
+    pool.submit(*(job(f"j{n}", 1) for n in range(1, 6)))
+    pool.rank("j5", "j4", "j3", "j2", "j1")
+    view = cluster_view(pool.state, pool.now, most_waiting=2)
+    running = {name for name, own in view.job_by_id.items() if own.placement}
+    waiting = [name for name in ("j5", "j4", "j3", "j2", "j1") if name not in running]
+    assert set(view.job_by_id) == {*running, *waiting[:2]}
