@@ -25,6 +25,9 @@ from services.executor.core.kubernetes.names import (
 Row = Mapping[str, Any]
 OPEN, STARTED, FORBIDDEN = "open", "started", "forbidden"
 SELECTOR = f"{MANAGED_BY}={BERTH}"
+NODES_CHARS = 100_000
+"""Longest list of nodes that a record has: all annotations of an object are 256 KiB at most, and
+those of a gang of thousands of pods would make the API refuse its start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,8 @@ class GangRecord:
     pods: tuple[str, ...] = ()
     """Names of its pods by rank, where its tenant created them."""
     nodes: tuple[str, ...] = ()
-    """The nodes of its pods by rank, once it is started; none in a record of an earlier release."""
+    """The nodes of its pods by rank, once it is started; none in a record of an earlier release, and
+    of a gang of which they are too many."""
 
     @property
     def is_adopted(self) -> bool:
@@ -98,8 +102,9 @@ def record_manifest(record: GangRecord) -> dict[str, Any]:
         annotations[PODS] = " ".join(record.pods)
     if record.uids:
         annotations[UIDS] = ",".join(record.uids)
-    if record.nodes:
-        annotations[BOUND_TO] = " ".join(record.nodes)
+    nodes = " ".join(record.nodes)
+    if 0 < len(nodes) <= NODES_CHARS:
+        annotations[BOUND_TO] = nodes
     metadata: dict[str, Any] = {
         "name": record.name,
         "labels": {MANAGED_BY: BERTH},

@@ -23,6 +23,15 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert (started.name, started.namespace, started.workers) == (GANG, "berth-ada", 3)
 
 
+def test_the_annotations_of_a_large_gang_are_within_the_bound_of_the_api() -> None:
+    uids = tuple(f"{n:036d}" for n in range(4096))
+    nodes = tuple(f"gke-training-a100-pool-{n:08x}-abcd.example" for n in range(4096))
+    large = replace(OPENED, workers=4096, decided=STARTED, uids=uids, nodes=nodes)
+    annotations = record_manifest(large)["metadata"]["annotations"]
+    assert sum(len(name) + len(text) for name, text in annotations.items()) <= 256 * 1024
+    assert record_of(record_manifest(large)).uids == uids
+
+
 def test_a_new_record_has_no_version_and_one_without_a_holder_is_open() -> None:
     manifest = record_manifest(OPENED)
     assert not {"resourceVersion", "uid"} & manifest["metadata"].keys()
