@@ -18,6 +18,7 @@ from services.failslow.core.diagnosis.worker import known
 from services.failslow.core.gangs import times_of_workers
 from services.failslow.core.measures.own_times import trained
 from services.failslow.core.state import FailSlowState, GangState
+from services.failslow.core.suspicion.evidence import MOST_PROCESSES
 from shared.contracts.paces import JobPaceChanged
 from shared.contracts.parallelism import MOST_MICROBATCHES, MOST_STAGES, PipelineProfile
 from shared.contracts.reports import IterationTimes, TelemetryReported
@@ -26,7 +27,8 @@ AXIS = "pp"
 FORWARD, BACKWARD, WEIGHT, LINK = "forward", "backward", "weight", "link.pp"
 REMEMBERED = 32
 MOST_PLACES = 4096
-"""Stages of workers of one job; a program names them itself."""
+"""Stages of workers of one job; a program names them itself. Of one worker there are at most as
+many as it has processes that are followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,19 @@ class PipelineProfiles:
         if stage is None or count is None or sample is None or not is_bounded:
             return
         places, place = self._jobs.setdefault(times.job_id, {}), (stage, times.rank)
-        if place not in places and len(places) == MOST_PLACES:
+        if place not in places and not _has_room(places, times.rank):
             return
         own = places.setdefault(place, StageTimes(count, None))
         if own.samples and sample.step <= own.samples[-1].step:
             return
         own.microbatches, own.activations = count, times.activations
         own.samples.append(sample)
+
+
+def _has_room(places: Mapping[Place, StageTimes], rank: int) -> bool:
+    """Return whether one more stage of a worker may be followed."""
+    of_worker = sum(other == rank for _, other in places)
+    return len(places) < MOST_PLACES and of_worker < MOST_PROCESSES
 
 
 def sample_of(times: IterationTimes) -> StageSample | None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from services.failslow.core.decide import FailSlow
+from services.failslow.core.suspicion.evidence import MOST_PROCESSES
 from services.failslow.core.suspicion.pipeline_profiles import PipelineProfiles
 from shared.contracts.paces import JobPaceChanged
 from shared.contracts.parallelism import PipelineProfile
@@ -98,3 +99,10 @@ def test_stages_that_disagree_or_are_missing_make_no_pipeline(last: IterationTim
 
 def test_without_delays_there_is_nothing_to_adapt_to() -> None:
     assert described(*(stage(rank) for rank in range(4))) is None
+
+
+def test_of_one_worker_so_many_stages_are_followed_as_it_may_have_processes() -> None:
+    rows = [stage(0, link_s=0.06, layout={"pp": number}) for number in range(40)]
+    profile = described(*rows)
+    assert profile is not None
+    assert len(profile.forward_s) == MOST_PROCESSES
