@@ -51,8 +51,8 @@ class GangRecord:
     pods: tuple[str, ...] = ()
     """Names of its pods by rank, where its tenant created them."""
     nodes: tuple[str, ...] = ()
-    """The nodes of its pods by rank, once it is started; none in a record of an earlier release, and
-    of a gang of which they are too many."""
+    """The nodes of its pods by rank, once it is started; none where they are too many, and in a
+    record of an earlier release."""
 
     @property
     def is_adopted(self) -> bool:
