@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from infra.supervisor.stack import SERVICES
-from shared.contracts.releases import RELEASE_SETTINGS
+from shared.contracts.releases import LATE_BACKENDS, LATE_SETTINGS, RELEASE_SETTINGS
 from shared.contracts.topics import INPUTS
 
 ROOT = Path(__file__).parents[2]
@@ -100,6 +100,8 @@ def test_the_page_of_upgrades_names_every_setting_that_waits() -> None:
     row = page.partition("| a pool keeps it as it is |")[2].partition("(")[0]
     settings = {name for names in RELEASE_SETTINGS.values() for name in names}
     assert set(re.findall(r"`(\w+)`", row)) == settings
+    refused = page.partition("| refused with 409 `upgrade_not_finished` |")[2].partition("\n")[0]
+    assert {*LATE_SETTINGS, *LATE_BACKENDS} <= set(re.findall(r"`(\w+)`", refused))
 
 
 @pytest.mark.parametrize("page", PAGES_OF_SERVICES, ids=lambda page: page.parent.name)
