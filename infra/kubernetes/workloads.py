@@ -24,6 +24,8 @@ IMAGE = "berth"
 SECRETS_PATH = "/etc/berth/secrets"
 """Below /run/secrets Kubernetes mounts the token of a service account."""
 COMPOSE_SECRETS = Path("/run/secrets")
+API_CA = "api_ca"
+"""Authority of the API's certificate, which nodes take: here Kafka has another one (`ca_crt`)."""
 USER = 10001
 """User and group of the image."""
 METRICS_PORT, HTTP_PORT = 9100, 8080
@@ -183,6 +185,8 @@ def _variable(name: str, value: str) -> Manifest:
     key = FROM_SETTINGS.get(name, variable[1] if variable else "")
     if name == "BERTH_METRICS_OF":
         value = ",".join(f"{one.name}={one.name}:{METRICS_PORT}" for one in deployed())
+    if name == "BERTH_TLS_CA":
+        value = f"{SECRETS_PATH}/{API_CA}"
     if name == "BERTH_INSTANCE":
         return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
     if key:
@@ -237,10 +241,12 @@ def _pod(name: str, run: Row, container: Manifest) -> Manifest:
 
 
 def _sources(run: Row) -> list[Manifest]:
-    """Return the sources of a pod's secrets: those it needs, and the authorities of both others."""
+    """Return the sources of a pod's secrets: those it needs, and the authorities it checks by."""
     names = [name for name in run["secrets"] if name != "ca_crt"]
     if any(name.startswith("postgres_dsn") for name in names):
         names.append("postgres_ca")
+    if "BERTH_TLS_CA" in run["environment"]:
+        names.append(API_CA)
     items = [{"key": name, "path": name} for name in names]
     authority = {"name": KAFKA_CA, "items": [{"key": "ca.crt", "path": "ca_crt"}]}
     return [{"secret": authority}, {"secret": {"name": SECRETS, "items": items}}]

@@ -100,8 +100,8 @@ class GatewaySettings(OidcSettings):
     )
     executor_ca: Path | None = Field(
         default=None,
-        description="CA of their certificates, PEM; that of the broker if not given, else the "
-        "system's",
+        description="CA of their certificates, PEM; if not given BERTH_TLS_CA, else that of the "
+        "broker, else the system's",
     )
     terminal_idle_s: float = Field(
         default=1800, ge=1, le=604_800, description="Time without a byte that ends a terminal, in s"

@@ -26,8 +26,11 @@ KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 15), (socket.TCP_
 
 
 def trust_of(settings: GatewaySettings) -> ssl.SSLContext | bool:
-    """Return the CA that executors are checked by: the installation's, else the system's."""
-    ca = settings.executor_ca or settings.kafka_ca
+    """Return the CA that executors are checked by: the installation's, else the system's.
+
+    That of the broker is often the same, and need not be.
+    """
+    ca = settings.executor_ca or settings.tls_ca or settings.kafka_ca
     return ssl.create_default_context(cafile=str(ca)) if ca else True
 
 

@@ -85,8 +85,14 @@ def test_a_pod_gets_the_secrets_it_names_and_no_other(name: str) -> None:
     assert given - {"ca_crt", "postgres_ca"} == named - {"ca_crt"}
     has_dsn = any(one.startswith("postgres_dsn") for one in named)
     assert ("postgres_ca" in given) == has_dsn
-    known = {*COMPOSE["secrets"], "postgres_ca"}
+    known = {*COMPOSE["secrets"], "postgres_ca", "api_ca"}
     assert given <= known
+
+
+def test_nodes_are_named_the_authority_of_the_api_and_not_that_of_kafka() -> None:
+    values = {one["name"]: one.get("value") for one in container_of("gateway")["env"]}
+    assert values["BERTH_TLS_CA"] == f"{SECRETS_PATH}/api_ca"
+    assert values["BERTH_KAFKA_CA"] == f"{SECRETS_PATH}/ca_crt"
 
 
 @names
