@@ -37,13 +37,18 @@ class Demand:
 
     @classmethod
     def of_counts(
-        cls, counts: Mapping[Shape, int], covered_percent: int = COVERED_PERCENT
+        cls,
+        counts: Mapping[Shape, int],
+        covered_percent: int = COVERED_PERCENT,
+        most: int | None = None,
     ) -> Demand:
-        """Return the most frequent classes that cover so many percent, ties in order of needs."""
+        """Return the most frequent classes that cover so many percent, ties in order of needs; at
+        most so many.
+        """
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         total, covered, classes = sum(counts.values()), 0, []
         for shape, count in ordered:
-            if 100 * covered >= covered_percent * total:
+            if 100 * covered >= covered_percent * total or len(classes) == most:
                 break
             covered += count
             classes.append((shape, count))

@@ -18,6 +18,10 @@ from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import Avoid, place
 
+MOST_CLASSES = 64
+"""Most frequent needs that a node is judged by: time and memory grow with nodes and needs, and a
+tenant can have each worker request something else."""
+
 
 class FragmentPacking:
     """Places the gangs of one round; a table of the nodes follows the trial of the round."""
@@ -52,7 +56,7 @@ class TrialTable:
         self._rows = {name: row for row, name in enumerate(self._names)}
         self._table = NodeTable.of([trial.board.nodes[name].kind for name in self._names])
         largest = LargestNode.of(self._table) if self._names else LargestNode(0, 0)
-        score = FragmentationDescent(Demand.of_counts(counts), largest)
+        score = FragmentationDescent(Demand.of_counts(counts, most=MOST_CLASSES), largest)
         self._placer = ScoredPlacer(score)
         self._log: list[tuple[Slot, int]] = list(trial.log)
         for name in self._names:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from services.placement.core.gpu_parts.demand import Demand
+from services.placement.core.gpu_parts.scores import FragmentationDescent, LargestNode
 from services.placement.core.pool.shape import shape_of
 from services.placement.core.pool.trial import Trial
+from services.placement.core.round import fragments
 from services.placement.core.round.fragments import FragmentPacking
 from shared.contracts.placement import JobPlaced
 from tests.services.placement.core.lane import Lane, job, lane, only
@@ -58,6 +63,21 @@ def test_the_table_follows_what_a_trial_takes_back() -> None:
         again = packing.place(trial, need, ())
     assert first[0].gpus == second[0].gpus, "the second half of the same GPU"
     assert again == second
+
+
+def test_a_node_is_judged_by_a_bounded_number_of_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged_by: list[int] = []
+
+    def descent(demand: Demand, largest: LargestNode) -> FragmentationDescent:
+        judged_by.append(len(demand.classes))
+        return FragmentationDescent(demand, largest)
+
+    monkeypatch.setattr(fragments, "FragmentationDescent", descent)
+    need = shape_of(job("part", 0.5).spec)
+    counts = {need._replace(cpu_milli=number): 1 for number in range(2000)}
+    with Trial(lane("a", gpus=2).state.board) as trial:
+        FragmentPacking(counts).place(trial, need, ())
+    assert judged_by == [fragments.MOST_CLASSES]
 
 
 def test_a_gang_of_parts_is_placed_whole_or_not_at_all() -> None:
