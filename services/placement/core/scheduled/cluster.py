@@ -126,7 +126,8 @@ def estimates_of(pool: Pool, job: Job, types: tuple[str, ...], now: int) -> Esti
     """Return the speeds that the job declares, and the rest of its expected run time.
 
     A second of work is a second with the gang as requested at speed 1. An elastic gang works in
-    proportion to its workers; of another one without `gpu_speeds` no speed is known.
+    proportion to its workers, so that its least and its most say all between; of another one
+    without `gpu_speeds` no speed is known.
     """
     rates = None
     if job.spec.gpu_speeds is not None or job.spec.elastic is not None:
@@ -135,7 +136,7 @@ def estimates_of(pool: Pool, job: Job, types: tuple[str, ...], now: int) -> Esti
             {
                 (name, workers * shape.gpus): type_speed(job.spec, name) * speed(job.spec, workers)
                 for name in types
-                for workers in range(shape.min_workers, shape.max_workers + 1)
+                for workers in {shape.min_workers, job.spec.gang.workers, shape.max_workers}
             }
         )
     return Estimates("history", work_left_s(pool, job, now), rates)

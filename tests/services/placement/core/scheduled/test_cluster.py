@@ -65,6 +65,16 @@ def test_speeds_are_those_that_the_job_declares_and_elastic_gangs_are_proportion
     assert [grown.consolidated_rate("slow", gpus) for gpus in (1, 2, 4)] == [0.5, 1.0, 2.0]
 
 
+def test_the_speeds_of_a_wide_elastic_gang_are_few_numbers() -> None:
+    pool = lane("a", gpus=4)
+    elastic = {"min_workers": 1, "max_workers": 4096}
+    pool.submit(job("wide", 1, workers=2, elastic=elastic))
+    rates = cluster_view(pool.state, pool.now).job_by_id["wide"].estimates.rates
+    assert rates is not None
+    assert len(rates.consolidated) <= 3
+    assert [rates.consolidated_rate("a100", gpus) for gpus in (1, 3, 4096)] == [0.5, 1.5, 2048.0]
+
+
 def test_the_work_that_is_left_is_the_estimate_less_what_ran() -> None:
     pool = lane("a", gpus=4)
     pool.run(job("one", 4, walltime_s=1000, gpu_speeds={"a100": 2.0}))
