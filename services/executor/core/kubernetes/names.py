@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 
 IDENTITY = "berth/identity"
 """Annotation with the text of an `Identity`."""
@@ -33,6 +34,7 @@ LABEL_PATTERN = "[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 NAMESPACE_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 
 
+@lru_cache(16_384)
 def gang_name(identity: str) -> str:
     """Return the name of a gang in Kubernetes: an identity has characters that names may not."""
     return f"berth-{hashlib.sha256(identity.encode()).hexdigest()[:20]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 
 BYTES_PER_GIB = 2**30
 FACTORS = {
@@ -29,7 +30,12 @@ QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(n|u|m|k|M|G|T|P|E|Ki|
 
 def parse_quantity(value: object) -> float:
     """Return a quantity as a number, 0 for one that is missing or of another form."""
-    match = QUANTITY.fullmatch(str(value))
+    return _parsed(str(value))
+
+
+@lru_cache(1024)
+def _parsed(text: str) -> float:
+    match = QUANTITY.fullmatch(text)
     if match is None:
         return 0.0
     number, suffix = match.groups()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -11,6 +10,7 @@ from time import monotonic
 from typing import Any
 
 import aiohttp
+import msgspec
 
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.access import Access, renewed
@@ -22,6 +22,8 @@ KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """In s and packets: of a log that is quiet for days the connection is known to live."""
 LONGEST_PAUSE_S = 60.0
 """Of a `Retry-After`."""
+MOST_AT_ONCE = 64
+"""Requests in flight, without streams: each takes a connection, which is kept for the next."""
 LINE_BYTES = 2**22
 """Longest line of a watch, which is one object."""
 PATCH = "application/merge-patch+json"
@@ -53,6 +55,7 @@ class KubernetesApi:
         self._access = access
         self._session: aiohttp.ClientSession | None = None
         self._paused_until_s = 0.0
+        self._at_once = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def close(self) -> None:
         if self._session is not None:
@@ -94,18 +97,19 @@ class KubernetesApi:
         """Return the answer. Raises ApiRefusal, and EngineAway where the outcome is unknown."""
         try:
             async with (
+                self._at_once,
                 asyncio.timeout(LIMIT_S),
                 self._open().request(
                     method,
                     self._access.server + path,
                     params=query,
-                    data=None if body is None else json.dumps(body),
+                    data=None if body is None else msgspec.json.encode(body),
                     headers=self._headers(kind),
                     ssl=self._access.tls or True,
                 ) as response,
             ):
                 await self._check(response)
-                answer: Row = await response.json(content_type=None)
+                answer: Row = msgspec.json.decode(await response.read())
                 return answer
         except TimeoutError:
             raise EngineAway(f"{method} {path}: no answer within {LIMIT_S:g} s") from None
@@ -164,7 +168,7 @@ class KubernetesApi:
         text = (await response.content.read(4096)).decode(errors="replace")
         reason, words = "", text
         try:
-            answer = json.loads(text)
+            answer = msgspec.json.decode(text)
             reason, words = str(answer.get("reason") or ""), str(answer.get("message") or text)
         except (ValueError, AttributeError):
             pass

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import random
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi
@@ -43,6 +44,8 @@ class Watched(Generic[T]):
         """Why the content may be old; empty if it is not."""
         self.listed = 0
         """How often it was listed."""
+        self.on_change: Callable[[T], None] | None = None
+        """Takes each object that came, changed or went, after a change of the watch."""
         self._taken = 0
         """Changes and bookmarks."""
 
@@ -95,7 +98,7 @@ class Watched(Generic[T]):
         async with self._api.stream(self._path, query) as response:
             self.problem = ""
             async for line in response.content:
-                self._take(json.loads(line))
+                self._take(msgspec.json.decode(line))
 
     def _take(self, change: dict[str, Any]) -> None:
         self._taken += change["type"] != "ERROR"
@@ -107,10 +110,13 @@ class Watched(Generic[T]):
         self.version = str(row["metadata"]["resourceVersion"])
         if change["type"] == "BOOKMARK":
             return
+        item = self._parse(row)
         if change["type"] == "DELETED":
             self.items.pop(_key(row), None)
         else:
-            self.items[_key(row)] = self._parse(row)
+            self.items[_key(row)] = item
+        if self.on_change is not None:
+            self.on_change(item)
 
 
 def pause_s(in_vain: int) -> float:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from services.executor.engines.engine import EngineAway
-from services.executor.engines.kubernetes.api import LONGEST_PAUSE_S, ApiRefusal
+from services.executor.engines.kubernetes.access import Access
+from services.executor.engines.kubernetes.api import (
+    LONGEST_PAUSE_S,
+    MOST_AT_ONCE,
+    ApiRefusal,
+    KubernetesApi,
+)
+from tests.patience import until
 from tests.services.executor.engines.kubernetes.fake_api import PATH, FakeApi, serving
 
 
@@ -37,3 +48,23 @@ async def test_a_refusal_or_a_pause_of_no_length_stops_nothing() -> None:
             await api.read(PATH)
         fake.status = 200
         assert (await api.read(PATH))["items"] == []
+
+
+async def test_requests_share_so_many_connections() -> None:
+    connections, goes_on = set[object](), asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        connections.add(request.transport)
+        await goes_on.wait()
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_get(PATH, answer)
+    async with TestServer(app, host="127.0.0.1") as server:
+        api = KubernetesApi(Access(str(server.make_url("")).rstrip("/"), None))
+        reads = [asyncio.create_task(api.read(PATH)) for _ in range(MOST_AT_ONCE + 8)]
+        await until(lambda: len(connections) == MOST_AT_ONCE)
+        goes_on.set()
+        await asyncio.gather(*reads)
+        await api.close()
+    assert len(connections) == MOST_AT_ONCE

@@ -49,6 +49,16 @@ async def test_a_collection_is_listed_in_pages_and_then_watched() -> None:
     assert {query["labelSelector"] for query in fake.queries} == {"a=b"}
 
 
+async def test_each_change_of_the_watch_is_passed_on_and_no_item_of_the_list() -> None:
+    fake, seen = FakeApi(), list[str]()
+    fake.items = [row("a", 1, "1")]
+    fake.watches = [[change("MODIFIED", row("a", 6, "2")), change("DELETED", row("a", 7, "3"))]]
+    async with watching(fake) as watched:
+        watched.on_change = seen.append
+        await until(lambda: seen == ["2", "3"])
+        assert watched.items == {}
+
+
 async def test_a_bookmark_moves_the_version_alone() -> None:
     fake = FakeApi()
     fake.items = [row("a", 1, "1")]
