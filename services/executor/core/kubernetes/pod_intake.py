@@ -26,6 +26,8 @@ REPEAT_S = 60.0
 CANCEL_AGAIN_S = 10.0
 POST_AGAIN_S = 10.0
 """Least time between two messages to the same pods."""
+POST_AFTER_S = 1.0
+"""Least time that pods wait before the first message: most have a node by then, and need none."""
 MESSAGE_CHARS = 1024
 GONE = "a pod of it is gone, in Kubernetes; pods that replace it are another job"
 
@@ -40,11 +42,13 @@ class TenantPods(NamedTuple):
 
 @dataclass(slots=True)
 class IntakeMemory:
-    """Times of what was sent, s, by the id of a job; of messages by the first pod."""
+    """Times of what was sent, s, by the id of a job; of messages, and of the first look at pods
+    that wait, by the first pod."""
 
     submitted: dict[str, tuple[PodJob, float]] = field(default_factory=dict)
     cancelled_s: dict[str, float] = field(default_factory=dict)
     posted_s: dict[str, float] = field(default_factory=dict)
+    waits_since_s: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +202,17 @@ def _of_job(job_id: str, words: str) -> str:
 
 def _post(look: IntakeLook, pods: tuple[PodSeen, ...], text: str, intake: Intake) -> None:
     """Have a text written to the pods that do not have it, and to none of them again soon."""
+    uid, memory = pods[0].uid, look.memory
+    waited_s = look.now_s - memory.waits_since_s.setdefault(uid, look.now_s)
+    if uid in memory.posted_s:
+        is_due = look.now_s - memory.posted_s[uid] >= POST_AGAIN_S
+    else:
+        is_due = waited_s >= POST_AFTER_S
+    if not is_due or not text:
+        return
     text = text[:MESSAGE_CHARS]
     without = tuple(p for p in pods if p.request is not None and p.request.message != text)
-    posted_s = look.memory.posted_s.get(pods[0].uid)
-    if text and without and (posted_s is None or look.now_s - posted_s >= POST_AGAIN_S):
+    if without:
         intake.messages.append(Message(without, text))
 
 
@@ -210,6 +221,8 @@ def _prune(look: IntakeLook) -> None:
     memory, now_s = look.memory, look.now_s
     uids = {pod.uid for pod in look.pods}
     memory.posted_s = {uid: s for uid, s in memory.posted_s.items() if uid in uids}
+    since = memory.waits_since_s.items()
+    memory.waits_since_s = {uid: s for uid, s in since if uid in uids}
     memory.cancelled_s = {
         job_id: s for job_id, s in memory.cancelled_s.items() if now_s - s < REPEAT_S
     }

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -53,12 +54,18 @@ from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 
 SOURCE = "/berth/executor/kubernetes"
+GATHER_S = 0.1
+"""Time from the first change of pods to the look at it: pods of a gang are created together."""
 
 log = logging.getLogger(__name__)
 
 
 class PodIntake:
-    """Looks at the pods of all tenants of the pool, as often as the engine is looked at."""
+    """Looks at the pods of all tenants of the pool when some change, and as often as the engine is
+    looked at.
+
+    Jobs are sent all at once, and messages beside the looks: neither holds up the next gang.
+    """
 
     def __init__(
         self,
@@ -74,6 +81,14 @@ class PodIntake:
         self._connect = connect
         self._metrics = metrics
         self._memory = IntakeMemory()
+        self._wake = asyncio.Event()
+        self._posting: asyncio.Task[None] | None = None
+        pods.on_change = self._note
+
+    def _note(self, pod: PodSeen) -> None:
+        """Have a pod looked at soon that waits for Berth, or that its user may have deleted."""
+        if pod.request is not None and (pod.is_deleted or not pod.identity):
+            self._wake.set()
 
     async def run(self, lane: AgentLane, view: Callable[[], AccessView]) -> None:
         """Serve until cancelled."""
@@ -86,14 +101,24 @@ class PodIntake:
                 for ready in (lane.caught_up, *(ledger.caught_up for ledger in ledgers)):
                     await ready.wait()
                 while True:
+                    self._wake.clear()
                     is_read = lane.is_fresh() and not self._pods.problem
                     # Admission of an earlier release would reject such jobs for good.
                     if is_read and lane.state.release >= PODS_FROM:
-                        look = self._look(lane, view(), *ledgers)
-                        await self._carry_out(take_in(look), lane.pool, to_tenants)
-                    await asyncio.sleep(self._settings.engine_poll_s)
+                        intake = take_in(self._look(lane, view(), *ledgers))
+                        if self._posting is None or self._posting.done():
+                            self._posting = group.create_task(self._post_all(intake.messages))
+                        await self._send(intake, lane.pool, to_tenants)
+                    await self._pause()
         finally:
             await to_tenants.stop()
+
+    async def _pause(self) -> None:
+        """Return a moment after a pod has changed, at the latest when the next look is due."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.engine_poll_s):
+                await self._wake.wait()
+                await asyncio.sleep(GATHER_S)
 
     def _look(
         self, lane: AgentLane, view: AccessView, admission: PodLedger, placement: PodLedger
@@ -126,23 +151,25 @@ class PodIntake:
                 sharing.setdefault(namespace, []).append(TenantPods(tenant, is_default))
         return {name: tenants[0] for name, tenants in sharing.items() if len(tenants) == 1}
 
-    async def _carry_out(self, intake: Intake, pool: str, to_tenants: Log) -> None:
-        """Send all, each of which may be sent again."""
-        memory = self._memory
-        try:
-            for submission in intake.submissions:
-                await to_tenants.append(*_submission_record(submission))
-                spec = submission.spec
-                job = PodJob(submission.tenant, spec.pods or (), "it is submitted")
-                memory.submitted[submission.job_id] = job, monotonic()
-                log.info("pods submitted", extra={"job": submission.job_id})
-            for cancel in intake.cancels:
-                await to_tenants.append(*_cancel_record(cancel, pool))
-                memory.cancelled_s[cancel.job_id] = monotonic()
-        except OutcomeUnknown as error:
-            log.warning("pods not submitted", extra={"reason": str(error)})
-        for message in intake.messages:
-            memory.posted_s[message.pods[0].uid] = monotonic()
+    async def _send(self, intake: Intake, pool: str, to_tenants: Log) -> None:
+        """Send submissions and cancels, each of which may be sent again."""
+        submissions = (self._submit(one, to_tenants) for one in intake.submissions)
+        cancels = (self._cancel(one, pool, to_tenants) for one in intake.cancels)
+        await asyncio.gather(*submissions, *cancels)
+
+    async def _submit(self, submission: PodSubmission, to_tenants: Log) -> None:
+        if await _is_appended(to_tenants, *_submission_record(submission)):
+            job = PodJob(submission.tenant, submission.spec.pods or (), "it is submitted")
+            self._memory.submitted[submission.job_id] = job, monotonic()
+            log.info("pods submitted", extra={"job": submission.job_id})
+
+    async def _cancel(self, cancel: PodCancel, pool: str, to_tenants: Log) -> None:
+        if await _is_appended(to_tenants, *_cancel_record(cancel, pool)):
+            self._memory.cancelled_s[cancel.job_id] = monotonic()
+
+    async def _post_all(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            self._memory.posted_s[message.pods[0].uid] = monotonic()
             try:
                 await together(self._post(pod, message) for pod in message.pods)
             except (ApiRefusal, EngineAway) as error:
@@ -159,6 +186,16 @@ class PodIntake:
         except ApiRefusal as error:
             if error.status not in (NOT_FOUND, CONFLICT):
                 raise
+
+
+async def _is_appended(to_tenants: Log, tp: TP, record: bytes) -> bool:
+    """Append a record; return whether the broker has acknowledged it."""
+    try:
+        await to_tenants.append(tp, record)
+    except OutcomeUnknown as error:
+        log.warning("pods not submitted", extra={"reason": str(error)})
+        return False
+    return True
 
 
 def _submission_record(submission: PodSubmission) -> tuple[TP, bytes]:

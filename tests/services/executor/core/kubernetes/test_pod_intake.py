@@ -9,6 +9,7 @@ import pytest
 from services.executor.core.kubernetes.names import IDENTITY, RANK
 from services.executor.core.kubernetes.pod_intake import (
     CANCEL_AGAIN_S,
+    POST_AFTER_S,
     POST_AGAIN_S,
     REPEAT_S,
     Intake,
@@ -40,7 +41,7 @@ def looked(*pods: PodSeen, **fields: Any) -> Intake:
         "working": frozenset(),
         "admission": PodJobs(),
         "placement": PodJobs(),
-        "memory": IntakeMemory(),
+        "memory": IntakeMemory(waits_since_s={pod.uid: 0.0 for pod in pods}),
         "now_s": 100.0,
     }
     return take_in(IntakeLook(**{**values, **fields}))
@@ -121,6 +122,14 @@ def test_a_message_that_is_there_is_not_written_again_and_others_after_a_while()
     assert len(looked(stale, memory=memory, now_s=100.0 + POST_AGAIN_S).messages) == 1
 
 
+def test_pods_that_get_a_node_soon_get_no_message() -> None:
+    memory = IntakeMemory()
+    assert looked(*pair("a"), memory=memory).messages == []
+    soon = looked(*pair("a"), memory=memory, now_s=100.0 + POST_AFTER_S / 2)
+    assert soon.messages == []
+    assert len(looked(*pair("a"), memory=memory, now_s=100.0 + POST_AFTER_S).messages) == 1
+
+
 def test_a_fault_is_posted_and_nothing_submitted() -> None:
     intake = looked(*pair("a", "b", nodeSelector={"a": "b"}))
     assert intake.submissions == []
@@ -194,9 +203,11 @@ def test_a_refused_submission_is_posted_and_repeated_unless_it_is_final(is_final
 
 
 def test_the_memory_is_bounded_by_what_is_there() -> None:
-    memory = IntakeMemory({"j": (job_of("a"), 0.0)}, {"j": 0.0}, {"gone": 99.0, uid_of("a"): 99.0})
+    times = {"gone": 99.0, uid_of("a"): 99.0}
+    memory = IntakeMemory({"j": (job_of("a"), 0.0)}, {"j": 0.0}, times, dict(times))
     looked(*pair("a"), memory=memory, now_s=3 * REPEAT_S)
-    assert memory == IntakeMemory(posted_s={uid_of("a"): 99.0})
+    left = {uid_of("a"): 99.0}
+    assert memory == IntakeMemory(posted_s=left, waits_since_s=left)
 
 
 def test_a_job_that_names_pods_of_another_tenant_holds_none_of_them_back() -> None:
