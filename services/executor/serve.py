@@ -33,7 +33,7 @@ from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.upkeep import run_upkeep
 
-GANGS_AT_ONCE = 8
+GANGS_AT_ONCE = 16
 """Gangs of Kubernetes that are submitted, started or ended at a time."""
 
 

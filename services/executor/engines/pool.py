@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
 from time import monotonic
 
 from services.executor.agents.lane import AgentLane
@@ -43,6 +44,8 @@ REPEAT_S = 5.0
 """Time after which a report that the ledger does not show yet is sent again."""
 AWAY_AFTER_S = 15.0
 """An engine that has not answered for so long makes the executor unready."""
+ACTIONS_S = 0.2
+"""Longest wait of a look for its actions, where several gangs are acted on at a time."""
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +67,17 @@ class EnginePool:
         installation: Callable[[], str],
         at_once: int = 1,
     ) -> None:
-        """`at_once` is the number of gangs that are acted on at a time."""
+        """`at_once` is the number of gangs that are acted on at a time.
+
+        Where it is one, a look waits for all that it has begun. Else the next look may come before,
+        and leaves out the gangs that are still acted on: one of many pods holds up no other.
+        """
         self._at_once = asyncio.Semaphore(at_once)
+        # A start finishes a gang: those that are submitted hold up none.
+        self._starts_at_once = self._at_once if at_once == 1 else asyncio.Semaphore(at_once)
+        self._actions_s = None if at_once == 1 else ACTIONS_S
+        self._acting: dict[str, asyncio.Task[EngineAway | None]] = {}
+        """By the identity of a gang, or the ref of a job that has none."""
         self._settings = settings
         self._engine = engine
         self._installation = installation
@@ -77,6 +89,8 @@ class EnginePool:
         self._memory = Memory()
         self._sent_s: dict[str, float] = {}
         """When each report was acknowledged, by what it says."""
+        self._kept_s = -math.inf
+        """When nodes and output were last seen to."""
         self._seen_s = -AWAY_AFTER_S
         self._away = "not looked at yet"
 
@@ -99,6 +113,14 @@ class EnginePool:
 
     async def _keep_looking(self) -> None:
         await self.lane.caught_up.wait()
+        try:
+            await self._look_for_ever()
+        finally:
+            for task in self._acting.values():
+                task.cancel()
+            await asyncio.gather(*self._acting.values(), return_exceptions=True)
+
+    async def _look_for_ever(self) -> None:
         while True:
             self._wake.clear()
             try:
@@ -119,8 +141,14 @@ class EnginePool:
             return
         state, pool = self.lane.state, self.lane.pool
         gangs = gangs_of(state, self._installation(), pool)
+        away = self._ended_actions()
+        acting = frozenset(self._acting)
         observation = await self._engine.observe(gangs.keys())
-        await self._keep_nodes(observation)
+        # Looks that orders cause may be many, and each would do this for all nodes and workers.
+        is_due = monotonic() - self._kept_s >= self._settings.engine_poll_s
+        if is_due:
+            self._kept_s = monotonic()
+            await self._keep_nodes(observation)
         decided = reconcile(
             Look(
                 state=self.lane.state,
@@ -131,10 +159,12 @@ class EnginePool:
                 now_s=monotonic(),
                 pending_s=self._settings.engine_pending_s,
                 refusal_of=self._engine.refusal,
+                acting=acting,
             )
         )
-        away = await self._carry_out(decided, observation.jobs)
-        await self._relay_output(gangs)
+        away = await self._carry_out(decided, observation.jobs) or away
+        if is_due:
+            await self._relay_output(gangs)
         if away is not None:
             raise away
 
@@ -159,7 +189,7 @@ class EnginePool:
         await self._output.end(living)
 
     async def _carry_out(self, decided: Decided, jobs: Iterable[EngineJob]) -> EngineAway | None:
-        """Carry out all actions, and report; return the first error of an action.
+        """Begin all actions, and report; return the first error of those that have ended.
 
         An action that fails again and again holds up no other gang. Those of one gang are carried
         out in their order.
@@ -168,14 +198,24 @@ class EnginePool:
         identities = {job.ref: job.identity for job in jobs}
         for action in decided.actions:
             by_gang.setdefault(_identity_of(action, identities), []).append(action)
-        faults = await asyncio.gather(*map(self._act, by_gang.values()))
+        for identity, actions in by_gang.items():
+            self._acting[identity] = asyncio.create_task(self._act(actions))
         await self._report(decided.reports)
+        if self._acting:
+            await asyncio.wait(self._acting.values(), timeout=self._actions_s)
+        return self._ended_actions()
+
+    def _ended_actions(self) -> EngineAway | None:
+        """Forget the gangs whose actions have ended; return the first error of these."""
+        ended = [identity for identity, task in self._acting.items() if task.done()]
+        faults = [self._acting.pop(identity).result() for identity in ended]
         return next(filter(None, faults), None)
 
-    async def _act(self, actions: Iterable[Action]) -> EngineAway | None:
+    async def _act(self, actions: Collection[Action]) -> EngineAway | None:
         """Carry out the actions of one gang; return the first error."""
         away = None
-        async with self._at_once:
+        has_start = any(isinstance(action, Start) for action in actions)
+        async with self._starts_at_once if has_start else self._at_once:
             for action in actions:
                 log.info("acting", extra={"pool": self.lane.pool, "action": type(action).__name__})
                 try:

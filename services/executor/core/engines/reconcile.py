@@ -53,6 +53,9 @@ class Look:
     """Longest time for which the engine may let a gang wait on nodes that are free to Berth."""
     refusal_of: Callable[[EngineGang], Failure | None]
     """Why the engine cannot run a gang, beside what none can."""
+    acting: frozenset[str] = frozenset()
+    """Identities of gangs on which actions of earlier looks were still under way when this one
+    began: it may show them half done."""
 
 
 @dataclass(slots=True)
@@ -66,12 +69,13 @@ class Decided:
 def reconcile(look: Look) -> Decided:
     """Return actions and reports for all gangs, and the end of work that the ledger released.
 
-    A gang that was placed after the look began has no progress in it yet, and waits for the next.
+    A gang that was placed after the look began has no progress in it yet, and waits for the next,
+    as does one that is acted on.
     """
     decided = Decided()
     gangs = gangs_of(look.state, look.installation, look.pool)
     for gang in gangs.values():
-        if gang.identity in look.observation.progress:
+        if gang.identity in look.observation.progress and gang.identity not in look.acting:
             _decide(look, gang, decided)
     _end_leftovers(look, gangs, decided)
     look.memory.prune(gangs, look.observation)
@@ -231,7 +235,7 @@ def _end_leftovers(look: Look, gangs: dict[str, EngineGang], decided: Decided) -
     """End jobs of this pool that the ledger has released; those ahead of the fold are not known."""
     for job in look.observation.jobs:
         identity = Identity.parse(job.identity)
-        if identity is None or job.identity in gangs:
+        if identity is None or job.identity in gangs or job.identity in look.acting:
             continue
         is_own = identity.is_of(look.installation, look.pool)
         if not is_own or look.state.may_lie_ahead(identity.place):

@@ -41,6 +41,29 @@ class Toleration(NamedTuple):
         )
 
 
+class NodeTable:
+    """The nodes of a pool; one is described again only once its object or its daemons changed."""
+
+    def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
+        self._tolerations = tolerations
+        self._described: dict[str, tuple[Row, list[PodSeen], EngineNode]] = {}
+
+    def of(self, rows: Iterable[Row], pods: Iterable[PodSeen]) -> dict[str, EngineNode]:
+        """Return the served ones of these nodes by name; `pods` are all of the cluster."""
+        daemons: dict[str, list[PodSeen]] = {}
+        for pod in pods:
+            if pod.is_daemon and not pod.is_over:
+                daemons.setdefault(pod.node, []).append(pod)
+        known, self._described = self._described, {}
+        for row in filter(is_served, rows):
+            name = str(row["metadata"]["name"])
+            own, before = daemons.get(name, []), known.get(name)
+            if before is None or before[0] is not row or before[1] != own:
+                before = row, own, node_of(row, self._tolerations, own)
+            self._described[name] = before
+        return {name: node for name, (_, _, node) in self._described.items()}
+
+
 def parse_tolerations(text: str) -> tuple[Toleration, ...]:
     """Return the tolerations of `key[=value][:effect],...`."""
     tolerations = []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Collection
 from itertools import chain
+from time import monotonic
 
 from services.executor.core.engines.contract import (
     Action,
-    EngineNode,
     EngineState,
     Forbid,
     Forget,
@@ -30,9 +31,9 @@ from services.executor.core.kubernetes.gangs import (
 )
 from services.executor.core.kubernetes.manifests import PodOptions
 from services.executor.core.kubernetes.names import gang_name
-from services.executor.core.kubernetes.nodes import is_served, node_of
+from services.executor.core.kubernetes.nodes import NodeTable
 from services.executor.core.kubernetes.pods import PodSeen, pod_of
-from services.executor.core.kubernetes.records import SELECTOR, STARTED, GangRecord, record_of
+from services.executor.core.kubernetes.records import OPEN, SELECTOR, STARTED, GangRecord, record_of
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.adoption import PodAdoption
 from services.executor.engines.kubernetes.api import NOT_FOUND, ApiRefusal, KubernetesApi, Row
@@ -43,6 +44,11 @@ from shared.contracts.failures import Failure
 from shared.contracts.nodes import Backend
 
 READY_PATH, READY_BYTES = "/readyz", 64
+READY_S = 1.0
+"""Time for which an answer counts: looks may follow each other closely."""
+SHOWN_S = 1.0
+"""Longest time after an action until the watches show it; else the next look repeats it."""
+SHOWN_STEP_S = 0.02
 
 
 class KubernetesEngine:
@@ -67,7 +73,9 @@ class KubernetesEngine:
         self.nodes: Watched[Row] = Watched(api, "/api/v1/nodes", dict, nodes)
         self.pods: Watched[PodSeen] = Watched(api, "/api/v1/pods", pod_of)
         self.records: Watched[GangRecord] = Watched(api, records, record_of, SELECTOR)
+        self._node_table = NodeTable(options.tolerations)
         self._logs = PodLogs(api)
+        self._ready_s = -math.inf
         self._adoption = PodAdoption(api, records, namespace_of, options.tolerations)
         self._writer = GangWriter(api, records, namespace_of, options)
 
@@ -99,7 +107,9 @@ class KubernetesEngine:
             if watched.problem:
                 raise EngineAway(watched.problem)
         try:
-            await self._api.read_bytes(READY_PATH, READY_BYTES)
+            if monotonic() - self._ready_s >= READY_S:
+                await self._api.read_bytes(READY_PATH, READY_BYTES)
+                self._ready_s = monotonic()
             gangs = await self._gangs(identities)
         except ApiRefusal as error:
             raise EngineAway(str(error)) from None
@@ -113,17 +123,7 @@ class KubernetesEngine:
         self._logs.keep({pod.uid for pod in pods if pod.key in own})
         unread = {pod.uid for gang in current for pod in failed_pods(gang)} - outputs.keys()
         jobs = (*(job_of(gang, unread) for gang in gangs), *foreign_jobs(pods, own))
-        return EngineState(self._nodes(), jobs, progress)
-
-    def _nodes(self) -> dict[str, EngineNode]:
-        pods: dict[str, list[PodSeen]] = {}
-        for pod in self.pods.items.values():
-            if pod.is_daemon and not pod.is_over:
-                pods.setdefault(pod.node, []).append(pod)
-        served = [row for row in self.nodes.items.values() if is_served(row)]
-        tolerations = self._options.tolerations
-        nodes = [node_of(row, tolerations, pods.get(row["metadata"]["name"], ())) for row in served]
-        return {node.node_id: node for node in nodes}
+        return EngineState(self._node_table.of(self.nodes.items.values(), pods), jobs, progress)
 
     async def _gangs(self, identities: Collection[str]) -> list[KubernetesGang]:
         pods = Pods(self.pods.items)
@@ -152,15 +152,14 @@ class KubernetesEngine:
         return Pods(pods).of(record)
 
     async def act(self, action: Action) -> Failure | None:
+        if isinstance(action, Submit | Start):
+            self._logs.let_wait()
         match action:
             case Submit(gang=gang):
-                seen = self._gang(gang_name(gang.identity))
-                refusal = self.refusal(gang)
-                if refusal is None and gang.pods:
-                    return await self._adoption.adopt(gang, self.pods.items, seen)
-                return refusal or await self._writer.submit(gang, seen)
+                return await self._submit(gang)
             case Start(gang=gang, ref=ref):
                 await self._writer.start(gang, self._gang(ref))
+                await self._until_shown(gang.identity, _is_started)
             case Forbid(identity=identity):
                 await self._writer.forbid(identity, self._gang(gang_name(identity)))
             case Signal(ref=ref, grace_s=grace_s):
@@ -170,6 +169,30 @@ class KubernetesEngine:
             case Forget(ref=ref):
                 await self._writer.forget(await self._whole_gang(ref))
         return None
+
+    async def _submit(self, gang: EngineGang) -> Failure | None:
+        seen = self._gang(gang_name(gang.identity))
+        failure = self.refusal(gang)
+        if failure is None and gang.pods:
+            failure = await self._adoption.adopt(gang, self.pods.items, seen)
+        elif failure is None:
+            failure = await self._writer.submit(gang, seen)
+        if failure is None:
+            await self._until_shown(gang.identity, _is_submitted)
+        return failure
+
+    async def _until_shown(self, identity: str, is_done: Callable[[KubernetesGang], bool]) -> None:
+        """Return once the watches show a gang as it was left, at the latest after `SHOWN_S`.
+
+        A look before that would do the same again, and each request of it be refused.
+        """
+        key = self._home, gang_name(identity)
+        ends_s = monotonic() + SHOWN_S
+        while monotonic() < ends_s:
+            record = self.records.items.get(key)
+            if record is not None and is_done(Pods(self.pods.items).of(record)):
+                return
+            await asyncio.sleep(SHOWN_STEP_S)
 
     async def _whole_gang(self, ref: str) -> KubernetesGang | None:
         gang = self._gang(ref)
@@ -190,3 +213,11 @@ class KubernetesEngine:
         gang = self._gang(gang_name(identity))
         pod = gang.pods.get(rank) if gang is not None else None
         return b"" if pod is None else self._logs.read(pod, offset)
+
+
+def _is_submitted(shown: KubernetesGang) -> bool:
+    return shown.is_whole or shown.record.decided != OPEN
+
+
+def _is_started(shown: KubernetesGang) -> bool:
+    return shown.record.decided != OPEN and not shown.unbound

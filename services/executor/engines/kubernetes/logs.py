@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
+from time import monotonic
 
 from services.executor.core.engines.output_lines import TAIL_BYTES, TAIL_LINES, last_lines
 from services.executor.core.kubernetes.pods import PodSeen
@@ -16,6 +17,10 @@ TAIL_S = 5.0
 """Longest time in which the last lines of a container that has ended are read."""
 TAIL_WAIT_S = 0.2
 """Longest wait of a look for new ones; usually they are there by then."""
+QUIET_S = 1.0
+"""Time after the last start of a gang from which new streams are opened at once."""
+LONGEST_WAIT_S = 10.0
+"""Longest time for which the first request for a log waits because gangs are started."""
 HELD_BYTES = 512 * 1024
 CHUNK_BYTES = 64 * 1024
 
@@ -84,12 +89,22 @@ class _Stream:
 
 
 class PodLogs:
-    """Follows the logs of pods that are read."""
+    """Follows the logs of pods that are read.
+
+    A stream costs the API a connection to a kubelet, so gangs that are started come first: no line
+    is lost by the wait, as the kubelet has them all.
+    """
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api
         self._streams: dict[str, _Stream] = {}
         self._tails: dict[str, asyncio.Task[tuple[str, ...]]] = {}
+        self._busy_until_s = 0.0
+        self._waits_since_s: dict[str, float] = {}
+
+    def let_wait(self) -> None:
+        """Open no new stream for a moment, as a gang is started now."""
+        self._busy_until_s = monotonic() + QUIET_S
 
     def read(self, pod: PodSeen, offset: int) -> bytes | None:
         """Return output of a worker from that byte on, as far as it came.
@@ -99,6 +114,8 @@ class PodLogs:
         if pod.phase == "Pending":
             return b""
         stream = self._streams.get(pod.uid)
+        if stream is None and self._waits(pod.uid):
+            return None if pod.is_over else b""
         if stream is None or stream.offset > offset:
             self._drop(pod.uid)
             stream = self._streams[pod.uid] = _Stream(self._api, pod, offset)
@@ -108,6 +125,12 @@ class PodLogs:
         if stream.task.done() and not pod.is_over:
             stream.reopen()
         return None if pod.is_over else b""
+
+    def _waits(self, uid: str) -> bool:
+        """Return whether the first stream of a pod waits for gangs that are started."""
+        now_s = monotonic()
+        since_s = self._waits_since_s.setdefault(uid, now_s)
+        return now_s < min(self._busy_until_s, since_s + LONGEST_WAIT_S)
 
     async def tails(self, pods: Iterable[PodSeen]) -> dict[str, tuple[str, ...]]:
         """Return the last lines of workers that have ended, by uid, as far as they are read."""
@@ -140,6 +163,8 @@ class PodLogs:
         """Drop what is held of other pods."""
         for uid in [uid for uid in self._streams if uid not in uids]:
             self._drop(uid)
+        for uid in self._waits_since_s.keys() - set(uids):
+            del self._waits_since_s[uid]
         for uid in [uid for uid in self._tails if uid not in uids]:
             self._tails.pop(uid).cancel()
 

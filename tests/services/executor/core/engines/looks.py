@@ -82,6 +82,7 @@ def decide(
     observation: EngineState,
     memory: Memory | None = None,
     now_s: float = 100.0,
+    acting: frozenset[str] = frozenset(),
 ) -> Decided:
     return reconcile(
         Look(
@@ -93,5 +94,6 @@ def decide(
             now_s=now_s,
             pending_s=20.0,
             refusal_of=no_refusal,
+            acting=acting,
         )
     )

@@ -17,7 +17,12 @@ from services.executor.core.engines.contract import (
 )
 from services.executor.core.engines.gangs import Identity
 from services.executor.core.engines.memory import Memory
-from services.executor.core.engines.reconcile import FORGET_AFTER_S, KILL_EVERY_S, STUCK_AFTER_S
+from services.executor.core.engines.reconcile import (
+    FORGET_AFTER_S,
+    KILL_EVERY_S,
+    STUCK_AFTER_S,
+    Decided,
+)
 from shared.contracts.attempts import AllocationReleased, JobStopRequested
 from shared.contracts.failures import Failure
 from shared.contracts.nodes import NodeLost
@@ -63,6 +68,15 @@ def test_a_gang_that_the_look_is_older_than_waits_for_the_next() -> None:
     observation = observed()
     without = type(observation)(observation.nodes, observation.jobs, {})
     assert decide(placed_history(), without).actions == []
+
+
+def test_a_gang_that_is_acted_on_waits_for_the_next_look() -> None:
+    acting = frozenset({IDENTITY})
+    assert decide(placed_history(), observed(), acting=acting) == Decided()
+    assert decide(placed_history(), observed(engine_job()), acting=acting) == Decided()
+    over = started_history(released(0), released(1), released(2))
+    assert decide(over, observed(engine_job())).actions == [Kill("17")]
+    assert decide(over, observed(engine_job()), acting=acting) == Decided()
 
 
 def test_workers_are_ready_once_the_allocation_stands_on_all_nodes() -> None:

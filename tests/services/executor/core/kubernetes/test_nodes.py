@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from services.executor.core.kubernetes.nodes import (
+    NodeTable,
     Toleration,
     is_served,
     node_of,
@@ -51,6 +52,18 @@ def test_what_runs_on_every_node_takes_cores_of_it() -> None:
     owner = {"ownerReferences": [{"kind": "DaemonSet"}]}
     daemon = pod_of(pod_row(gpus=0, metadata=owner))
     assert daemon.is_daemon and node_of(row(), (), [daemon]).cpus == 63.5
+
+
+def test_a_table_describes_a_node_again_once_it_or_a_daemon_of_it_changed() -> None:
+    table, first = NodeTable(()), row()
+    before = table.of([first], [])
+    assert table.of([first], [pod_of(pod_row())])["n1"] is before["n1"]
+    daemon = pod_of(pod_row(gpus=0, metadata={"ownerReferences": [{"kind": "DaemonSet"}]}))
+    assert table.of([first], [daemon])["n1"].cpus == 63.5
+    assert table.of([first], [])["n1"] == before["n1"]
+    assert table.of([row("False")], [])["n1"].responds is False
+    unserved = {"metadata": {"name": "no name"}}
+    assert table.of([unserved], []) == {}, "one that is gone or not served is left out"
 
 
 @pytest.mark.parametrize("ready", ["False", "Unknown"])

@@ -12,9 +12,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from services.executor.engines.kubernetes import logs as module
 from services.executor.engines.kubernetes.access import Access
 from services.executor.engines.kubernetes.api import KubernetesApi
-from services.executor.engines.kubernetes.logs import PodLogs, log_path
+from services.executor.engines.kubernetes.logs import LONGEST_WAIT_S, PodLogs, log_path
 from tests.patience import until
 from tests.services.executor.core.kubernetes.objects import ended_pod, gang_pod
 
@@ -81,6 +82,20 @@ async def test_the_rest_of_an_ended_worker_is_awaited_by_no_look() -> None:
         await until(lambda: logs.read(over, 4) == b"two\n")
         await until(lambda: logs.read(over, 8) == b"")
     assert kubelet.requests == 1
+
+
+async def test_the_first_stream_of_a_pod_waits_for_gangs_that_are_started_but_not_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kubelet, now_s = FakeKubelet(b"one\n"), [100.0]
+    monkeypatch.setattr(module, "monotonic", lambda: now_s[0])
+    async with logs_of(kubelet) as logs:
+        logs.let_wait()
+        assert logs.read(gang_pod(0), 0) == b""
+        assert logs.read(ended_pod(0, 0), 0) is None, "the rest of it is still to be read"
+        now_s[0] += LONGEST_WAIT_S
+        logs.let_wait()
+        await until(lambda: logs.read(gang_pod(0), 0) == b"one\n")
 
 
 async def test_a_worker_that_is_quiet_keeps_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
