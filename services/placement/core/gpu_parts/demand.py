@@ -46,7 +46,8 @@ class Demand:
         most so many.
         """
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        total, covered, classes = sum(counts.values()), 0, []
+        total, covered = sum(counts.values()), 0
+        classes: list[tuple[Shape, int]] = []
         for shape, count in ordered:
             if 100 * covered >= covered_percent * total or len(classes) == most:
                 break
