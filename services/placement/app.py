@@ -9,6 +9,7 @@ from services.placement.core.pool.state import Pool
 from services.placement.figures import figures
 from services.placement.heartbeats import watch
 from services.placement.open_rounds import LaneSignals, solve_open_rounds
+from services.placement.refused_proposals import log_refused
 from services.placement.solver.process import Solver
 from shared.bus.hosting.host import run_service
 from shared.bus.hosting.probe import probe_lanes
@@ -48,6 +49,7 @@ def run(settings: Settings) -> None:
     def accepted(facts: list[Fact], parents: list[str], started_ns: int) -> None:
         observe(facts, parents, started_ns)
         rounds.accepted(facts)
+        log_refused(facts)
 
     async def run_lane(lane: Lane[Pool]) -> None:
         for job in lane.state.jobs.values():
