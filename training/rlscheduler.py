@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from simulator.batch_queue.picks import by_network, f1, least, limits_of
 from simulator.batch_queue.world import mean_bounded_slowdown
 from simulator.kernel.adam import Adam
 from training.evolution import Evolution, EvolutionOptions
+from training.weight_files import report, write_weights
 
 FILE = Path(__file__).parents[1] / "shared/schedulers/rlscheduler_weights.py"
 EPISODE_JOBS = 256
@@ -36,7 +36,6 @@ LIMITS = ({request_s!r}, {gpus!r})
 """Longest requested run time of the log, s, and processors."""
 WEIGHTS = """
 '''
-WIDTH = 100
 
 
 def imitate(jobs: Sequence[BatchJob], limits: Limits, random: np.random.Generator) -> Floats:
@@ -123,17 +122,6 @@ def train(generations: int, seed: int) -> tuple[Floats, Limits]:
     return best, limits
 
 
-def report(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-def write(weights: Floats, limits: Limits) -> None:
-    head = HEAD.format(request_s=limits.request_s, gpus=limits.gpus)
-    words = " ".join(f"{value:.4g}" for value in weights)
-    FILE.write_text(head + textwrap.fill(words, WIDTH, break_on_hyphens=False) + '\n"""\n')
-
-
 def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--generations", type=int, default=0)
@@ -141,7 +129,8 @@ def main(words: Sequence[str]) -> None:
     options = parser.parse_args(words)
     weights, limits = train(options.generations, options.seed)
     assert len(weights) == job_network.size()
-    write(weights, limits)
+    head = HEAD.format(request_s=limits.request_s, gpus=limits.gpus)
+    write_weights(FILE, head, weights)
 
 
 if __name__ == "__main__":
