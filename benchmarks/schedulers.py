@@ -3,7 +3,8 @@
 Systems with public inputs are within 5 % of the published number or not; of the others the
 conformance tests are run. `heterogeneity` is the gain of knowing the speeds of GPU types,
 `topology` that of close GPUs where racks share slow links, `fragmentation` that of `berth bench
-fragmentation`, `spot` that of `berth bench spot`, `cpsat` that of CP-SAT's plans over greedy's.
+fragmentation`, `spot` that of `berth bench spot`, `cpsat` that of CP-SAT's plans over greedy's,
+`stage_dags` that of Decima's network over a tuned heuristic, for jobs of dependent stages.
 `--out DIR` writes a page; with `--only NAME,NAME` the other parts stay as they are there.
 """
 
@@ -17,13 +18,20 @@ from pathlib import Path
 
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.result import finish
-from benchmarks.parts.schedulers import cpsat, fragmentation, heterogeneity, spot, topology
+from benchmarks.parts.schedulers import (
+    cpsat,
+    fragmentation,
+    heterogeneity,
+    spot,
+    stage_dags,
+    topology,
+)
 from benchmarks.parts.schedulers.page import render_page
 from benchmarks.parts.schedulers.systems import ALLOX_S, MURI_S, AnchorRuns, systems
 from shared.process.progress import ReportLine
 
 WORKLOADS = range(1, 9)
-PARTS = ("systems", "heterogeneity", "topology", "fragmentation", "spot", "cpsat")
+PARTS = ("systems", "heterogeneity", "topology", "fragmentation", "spot", "cpsat", "stage_dags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,7 @@ async def run(options: SchedulersOptions, report_line: ReportLine) -> Json:
         "fragmentation": lambda: fragmentation.measure(report_line=report_line),
         "spot": lambda: spot.measure(report_line=report_line),
         "cpsat": lambda: cpsat.measure(report_line),
+        "stage_dags": lambda: stage_dags.measure(report_line),
     }
     result = {"bench": "schedulers"} | (kept(options.out) if options.only else {})
     result |= {name: measure() for name, measure in parts.items() if name in chosen}

@@ -8,6 +8,7 @@ from typing import Any
 from benchmarks.parts.goals import met
 from benchmarks.parts.markdown import table
 from benchmarks.parts.schedulers.cpsat_page import cpsat_section
+from benchmarks.parts.schedulers.stage_dags_page import stage_dags_section
 from benchmarks.parts.schedulers.topology_page import topology_section
 
 HEAD = """# Schedulers of the field
@@ -61,6 +62,8 @@ def _parts(result: dict[str, Any]) -> Iterator[str]:
         yield from topology_section(result["topology"])
     if "cpsat" in result:
         yield from cpsat_section(result["cpsat"])
+    if "stage_dags" in result:
+        yield from stage_dags_section(result["stage_dags"])
     if "fragmentation" in result:
         yield "\n## Parts of GPUs\n\nThe figures are those of [fragmentation](fragmentation.md).\n"
     if "spot" in result:

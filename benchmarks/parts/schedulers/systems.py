@@ -69,6 +69,7 @@ MURI_S = {
 OWN_TESTS = "no number with public inputs; conformance tests"
 ROOT = Path(__file__).resolve().parents[3]
 TESTS = "tests/shared/schedulers/systems/test_{}.py"
+DECIMA, STAGE_TESTS = "decima", "tests/simulator/stage_dags"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +104,16 @@ class AnchorRuns:
 
 
 def systems(runs: AnchorRuns, report: ReportLine) -> Iterator[tuple[str, AnchoredSystem]]:
-    """Yield each scheduler's comparison."""
-    for name in scheduler_classes():
+    """Yield the comparison of each scheduler, and of Decima, which no pool runs."""
+    for name in sorted([*scheduler_classes(), DECIMA]):
         if name == "allox":
             own = allox(runs.seeds)
         elif name == "synergy":
             own = synergy()
         elif name == "rlscheduler":
             own = rlscheduler()
+        elif name == DECIMA:
+            own = judged_by(STAGE_TESTS)
         elif name in PUBLISHED_S:
             own = of_pollux(name, runs.searched if name == "pollux" else runs.workloads)
         elif name in MURI_S:
@@ -200,16 +203,20 @@ def of_muri(name: str, traces: Sequence[str]) -> AnchoredSystem:
 
 def by_tests(name: str) -> AnchoredSystem:
     """Run the tests of the file of a system without a public number."""
-    file = TESTS.format(scheduler_classes()[name].__module__.rpartition(".")[2])
-    if not (ROOT / file).is_file():
-        return AnchoredSystem(f"{OWN_TESTS} `{file}` are not here", None, None, False, {})
-    return AnchoredSystem(f"{OWN_TESTS} `{file}`", None, None, passes(file), {})
+    return judged_by(TESTS.format(scheduler_classes()[name].__module__.rpartition(".")[2]))
+
+
+def judged_by(path: str) -> AnchoredSystem:
+    """Run the tests of a file or folder, which decide in place of a number."""
+    if not (ROOT / path).exists():
+        return AnchoredSystem(f"{OWN_TESTS} `{path}` are not here", None, None, False, {})
+    return AnchoredSystem(f"{OWN_TESTS} `{path}`", None, None, passes(path), {})
 
 
 @lru_cache(maxsize=64)
-def passes(file: str) -> bool:
-    """Return whether the tests of a file pass, in a process of their own."""
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", file]
+def passes(path: str) -> bool:
+    """Return whether the tests of a file or folder pass, in a process of their own."""
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", path]
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 

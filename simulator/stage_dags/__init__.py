@@ -1,0 +1,1 @@
+"""Jobs of dependent stages on executors that move between jobs: the world of Decima."""
