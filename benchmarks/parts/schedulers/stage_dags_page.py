@@ -16,9 +16,9 @@ Decima's world ([how](../schedulers.md#jobs-of-stages)), on synthetic jobs: of e
 {move:g} s, and a task at its end {warm_up:g} s more. Seeds {seeds}, each a sequence that neither
 tuning nor training has seen; intervals are 95 % of the mean over seeds by bootstrap. Moves are
 those of executors, per job. The weighted fair heuristic was tuned on other sequences: alpha
-{alpha:g}, executors beyond shares are {rest}. The network was trained for {generations} generations
-of the evolution strategy, and its weights are those {kept}. The published figures are
-of TPC-H queries, whose measured durations are not here.
+{alpha:g}, executors beyond shares are {rest}. Generations that the
+network was trained by the evolution strategy: {generations}; its weights are those {kept}.
+The published figures are of TPC-H queries, whose measured durations are not here.
 
 """
 NAMES = {
