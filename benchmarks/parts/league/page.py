@@ -15,10 +15,11 @@ every [scheduler of the field](../schedulers.md) that the traces have data for, 
 each trace, with the same jobs, nodes and costs. A job does a second of its work in a second
 wherever its gang is; a stop keeps the work up to the last checkpoint, one every {checkpoint_s:g} s,
 and each start after the first takes {restart_s:g} s. Schedulers of the field decide every
-{round_s:g} s, which no live pool does, and may spread a gang over nodes; policies of the queue
-decide at once, and keep a worker on one node. GPUs of a job that ends within a round are idle until
-its end, which costs much where many jobs are short: `fcfs, in rounds` beside `fcfs` shows how much.
-One that stops jobs each round loses their work where the next checkpoint is farther than a round.
+{round_s:g} s, also if GPUs are free before, and may spread a gang over nodes; policies of the
+queue decide at once, and keep a worker on one node. GPUs of a job that ends within a round are idle
+until its end, which costs much where many jobs are short: `fcfs, in rounds` beside `fcfs` shows how
+much. One that stops jobs each round loses their work where the next checkpoint is farther than a
+round.
 
 Each trace has {parts} parts of {days:g} days for each of its clusters, which begin evenly over its
 last two fifths, on the number of 8-GPU nodes that is offered a load of {load:g}; the last two
