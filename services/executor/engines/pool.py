@@ -73,8 +73,8 @@ class EnginePool:
         and leaves out the gangs that are still acted on: one of many pods holds up no other.
         """
         self._at_once = asyncio.Semaphore(at_once)
-        # A start finishes a gang: those that are submitted hold up none.
-        self._starts_at_once = self._at_once if at_once == 1 else asyncio.Semaphore(at_once)
+        # Of many gangs that are submitted none holds up a start or an end, whose grace goes on.
+        self._submits_at_once = self._at_once if at_once == 1 else asyncio.Semaphore(at_once)
         self._actions_s = None if at_once == 1 else ACTIONS_S
         self._acting: dict[str, asyncio.Task[EngineAway | None]] = {}
         """By the identity of a gang, or the ref of a job that has none."""
@@ -214,8 +214,8 @@ class EnginePool:
     async def _act(self, actions: Collection[Action]) -> EngineAway | None:
         """Carry out the actions of one gang; return the first error."""
         away = None
-        has_start = any(isinstance(action, Start) for action in actions)
-        async with self._starts_at_once if has_start else self._at_once:
+        is_submitted = any(isinstance(action, Submit) for action in actions)
+        async with self._submits_at_once if is_submitted else self._at_once:
             for action in actions:
                 log.info("acting", extra={"pool": self.lane.pool, "action": type(action).__name__})
                 try:

@@ -171,9 +171,15 @@ class PodIntake:
         for message in messages:
             self._memory.posted_s[message.pods[0].uid] = monotonic()
             try:
-                await together(self._post(pod, message) for pod in message.pods)
+                waiting = filter(self._waits, message.pods)
+                await together(self._post(pod, message) for pod in waiting)
             except (ApiRefusal, EngineAway) as error:
                 log.warning("message not posted", extra={"reason": str(error)})
+
+    def _waits(self, pod: PodSeen) -> bool:
+        """Return whether a pod still has no node, as messages before its own may take a while."""
+        present = self._pods.items.get(pod.key)
+        return present is not None and not (present.identity or present.node)
 
     async def _post(self, pod: PodSeen, message: Message) -> None:
         """Write the condition of a pod, and an event about it."""

@@ -39,7 +39,7 @@ def pool_of(
     pool: Any = SimpleNamespace(
         lane=SimpleNamespace(pool="gpu"),
         _at_once=asyncio.Semaphore(at_once),
-        _starts_at_once=asyncio.Semaphore(at_once),
+        _submits_at_once=asyncio.Semaphore(at_once),
         _actions_s=actions_s,
         _acting={},
         _engine=SimpleNamespace(act=act),
@@ -108,7 +108,7 @@ async def test_a_gang_that_is_acted_on_for_long_holds_up_no_look() -> None:
     assert str(pool._ended_actions()) == "late" and not pool._acting
 
 
-async def test_submissions_hold_up_no_start() -> None:
+async def test_submissions_hold_up_no_start_and_no_end() -> None:
     gang, goes_on, begun = gang_of(placed_history()), asyncio.Event(), list[Action]()
 
     async def act(action: Action) -> None:
@@ -118,12 +118,12 @@ async def test_submissions_hold_up_no_start() -> None:
 
     pool = pool_of(act, [], at_once=2, actions_s=0.0)
     submits = [Submit(EngineGang(name, gang.workers)) for name in ("a", "b", "c")]
-    start = Start(gang, "17")
-    await EnginePool._carry_out(pool, Decided([*submits, start]), [])
+    others = [Start(gang, "17"), Kill("18")]
+    await EnginePool._carry_out(pool, Decided([*submits, *others]), [])
     async with asyncio.timeout(PATIENCE_S):
-        while start not in begun:
+        while len(begun) < 4:
             await asyncio.sleep(0)
-        assert begun == [*submits[:2], start]
+        assert begun == [*submits[:2], *others]
         goes_on.set()
         await asyncio.wait(pool._acting.values())
-    assert begun == [*submits[:2], start, submits[2]]
+    assert begun == [*submits[:2], *others, submits[2]]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.executor.core.kubernetes.names import IDENTITY, RANK
-from services.executor.core.kubernetes.pod_intake import Intake, PodCancel
+from services.executor.core.kubernetes.pod_intake import Intake, Message, PodCancel
 from services.executor.core.kubernetes.pods import PodSeen
 from services.executor.engines.kubernetes.pod_intake import PodIntake
 from services.executor.engines.kubernetes.watched import Watched
@@ -74,3 +74,20 @@ async def test_what_the_broker_does_not_take_holds_up_nothing_else() -> None:
     async with asyncio.timeout(PATIENCE_S):
         await intake._send(Intake(cancels=cancels), "cloud", broker)
     assert intake._memory.cancelled_s.keys() == {"j-ada", "j-eve"}
+
+
+async def test_no_message_is_written_to_a_pod_that_was_adopted_or_removed_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    intake, pods = intake_of()
+    posted: list[str] = []
+
+    async def post(pod: PodSeen, message: Message) -> None:
+        posted.append(pod.name)
+
+    monkeypatch.setattr(intake, "_post", post)
+    seen = tuple(map(user_pod, ("a", "b", "c")))
+    now = [user_pod("a"), user_pod("b", annotations=OWN)]
+    pods.items = {pod.key: pod for pod in now}
+    await intake._post_all([Message(seen, "it is in the queue")])
+    assert posted == ["a"]
