@@ -118,7 +118,7 @@ async def test_submissions_hold_up_no_start_and_no_end() -> None:
 
     pool = pool_of(act, [], at_once=2, actions_s=0.0)
     submits = [Submit(EngineGang(name, gang.workers)) for name in ("a", "b", "c")]
-    others = [Start(gang, "17"), Kill("18")]
+    others: list[Action] = [Start(gang, "17"), Kill("18")]
     await EnginePool._carry_out(pool, Decided([*submits, *others]), [])
     async with asyncio.timeout(PATIENCE_S):
         while len(begun) < 4:
