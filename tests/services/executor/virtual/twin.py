@@ -119,7 +119,8 @@ class Twin:
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S):
             while not holds():
-                assert self._running is None or not self._running.done() or self.stop.is_set()
+                if self._running is not None and self._running.done() and not self.stop.is_set():
+                    raise AssertionError("the executor has ended") from self._running.exception()
                 await asyncio.sleep(0.005)
 
     async def wait_for(self, kind: type[M], count: int = 1) -> list[M]:
