@@ -169,7 +169,8 @@ async def measure_gangs(
     gangs = [PodGang(name, workers, options.gpus) for name in ("a", "b")]
     report_line(f"{system.name}: two gangs of {workers} whole nodes, of {options.nodes}")
     await watch.create(interleaved(gangs, system.scheduler))
-    await watch.until_bound(2 * workers, options.limit_s, options.quiet_s)
+    # A pod takes a whole node: no more get one once all nodes are taken.
+    await watch.until_bound(options.nodes, options.limit_s, options.quiet_s)
     bound = watch.bound_by_gang()
     return gang_figures({gang.name: bound[gang.name] for gang in gangs}, workers, options.gpus)
 

@@ -20,7 +20,7 @@ ABSENT = build.missing((*build.ALL, *build.BESIDE))
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT or "it is built")
 async def test_berth_starts_no_half_of_a_gang_where_kube_scheduler_does(tmp_path: Path) -> None:
     options = KubernetesOptions(
-        nodes=6, gangs=3, workers=2, only=f"{DEFAULT},{BERTH}", quiet_s=4, out=str(tmp_path)
+        nodes=6, gangs=3, workers=2, only=f"{DEFAULT},{BERTH}", quiet_s=20, out=str(tmp_path)
     )
     result = cast("dict[str, Any]", await run(options, lambda line: None))
     systems = result["systems"]
