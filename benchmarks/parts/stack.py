@@ -18,9 +18,9 @@ from infra.supervisor.stack import SERVICES
 from shared.bus.logs.kafka import KafkaLog
 from shared.bus.logs.tail import LedgerTail
 from shared.contracts.access import RegisterTenant
-from shared.contracts.base import Command
+from shared.contracts.base import Command, Event
 from shared.contracts.codec import encode
-from shared.contracts.pools import ConfigurePool
+from shared.contracts.pools import ConfigurePool, PoolConfigured
 from shared.contracts.topics import LANES
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
@@ -132,24 +132,46 @@ async def prepare(
     bench: Bench, report_line: ReportLine, pools: int = 1, *, allow_injection: bool = False
 ) -> None:
     """Configure the pools and the tenant, and wait until the nodes have joined."""
+    pools_in_order = (
+        ConfigurePool(pool=pool_of(lane), base_policy="fair_share", allow_injection=allow_injection)
+        for lane in range(pools)
+    )
+    await send(bench, *pools_in_order, RegisterTenant(tenant=TENANT, default_pool=POOL))
+    report_line("waiting for the nodes to join")
+    for lane in range(pools):
+        await until_joined(bench, nodes=32, lane=lane)
+
+
+async def send(bench: Bench, *commands: Command) -> None:
+    """Send commands to access, in their order."""
     log = bench.log()
     await log.start()
     try:
-        for command in (
-            *(
-                ConfigurePool(
-                    pool=pool_of(lane), base_policy="fair_share", allow_injection=allow_injection
-                )
-                for lane in range(pools)
-            ),
-            RegisterTenant(tenant=TENANT, default_pool=POOL),
-        ):
+        for command in commands:
             await log.append(TP("access.commands", 0), as_record(command))
-        report_line("waiting for the nodes to join")
-        for lane in range(pools):
-            await until_joined(bench, nodes=32, lane=lane)
     finally:
         await log.stop()
+
+
+async def configure(
+    bench: Bench, *commands: Command, until: type[Event] = PoolConfigured, timeout_s: float = 60.0
+) -> int:
+    """Send commands that configure one pool; return its lane once an event of `until` is there."""
+    await send(bench, *commands)
+    tail = LedgerTail(bench.log(), {"access": [0]})
+    await tail.start()
+    lane = 0
+    try:
+        async with asyncio.timeout(timeout_s):
+            async for batch in tail:
+                for fact in (fact for accepted in batch for fact in accepted.facts()):
+                    if isinstance(fact.event, PoolConfigured):
+                        lane = fact.event.partition
+                    if isinstance(fact.event, until):
+                        return lane
+    finally:
+        await tail.stop()
+    raise RuntimeError("a tail does not end")
 
 
 async def until_joined(bench: Bench, nodes: int, lane: int = LANE, timeout_s: float = 60.0) -> None:

@@ -5,7 +5,6 @@ All have three nodes with four GPUs each, which are declared: no program uses on
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import tempfile
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.parts.agents.node_pool import POOL, prepare_pool
 from benchmarks.parts.agents.real_agent import running_agent
-from benchmarks.parts.stack import TENANT, Bench, as_record
+from benchmarks.parts.stack import TENANT, Bench, configure
 from infra.supervisor.stack import (
     AGENT_EXECUTOR,
     BY_NAME,
@@ -25,15 +24,12 @@ from infra.supervisor.stack import (
     SLURM_EXECUTOR,
     Service,
 )
-from shared.bus.logs.tail import LedgerTail
 from shared.contracts.access import RegisterTenant
-from shared.contracts.pools import ConfigurePool, PoolConfigured
-from shared.ledger.partition import TP
+from shared.contracts.pools import ConfigurePool
 from tests import kubernetes_cluster, slurm_cluster
 
 NODES, GPUS = ("g1", "g2", "g3"), 4
 VIRTUAL_EXECUTOR = "executor-virtual"
-CONFIGURED_S = 60.0
 SLURM_USER = "daemon"
 POLL_S = "0.2"
 
@@ -61,7 +57,12 @@ class EngineSite:
     async def nodes(self, bench: Bench) -> AsyncIterator[int]:
         """Configure the pool, run the agents where it has some; yield its lane."""
         if self.engine != "agent":
-            yield await configure(bench, self.engine)
+            settings = {"pool": self.pool, "base_policy": "fair_share", "backends": (self.engine,)}
+            yield await configure(
+                bench,
+                ConfigurePool.model_validate(settings),
+                RegisterTenant(tenant=TENANT, default_pool=self.pool),
+            )
             return
         token, lane = await prepare_pool(bench)
         async with AsyncExitStack() as agents:
@@ -125,35 +126,3 @@ def _kubernetes(cluster: kubernetes_cluster.KubernetesCluster) -> dict[str, str]
         "BERTH_KUBERNETES_NETWORK": "host",
         "BERTH_KUBERNETES_POLL_S": POLL_S,
     }
-
-
-async def configure(bench: Bench, engine: str) -> int:
-    """Make the pool of an engine, and its tenant; return the lane of the pool."""
-    commands = (
-        ConfigurePool.model_validate(
-            {"pool": POOL, "base_policy": "fair_share", "backends": (engine,)}
-        ),
-        RegisterTenant(tenant=TENANT, default_pool=POOL),
-    )
-    log = bench.log()
-    await log.start()
-    try:
-        for command in commands:
-            await log.append(TP("access.commands", 0), as_record(command))
-    finally:
-        await log.stop()
-    return await _lane(bench)
-
-
-async def _lane(bench: Bench) -> int:
-    tail = LedgerTail(bench.log(), {"access": [0]})
-    await tail.start()
-    try:
-        async with asyncio.timeout(CONFIGURED_S):
-            async for batch in tail:
-                for fact in (fact for accepted in batch for fact in accepted.facts()):
-                    if isinstance(fact.event, PoolConfigured):
-                        return fact.event.partition
-    finally:
-        await tail.stop()
-    raise RuntimeError("a tail does not end")

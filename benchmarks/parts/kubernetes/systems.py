@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,23 +10,20 @@ from functools import partial
 import yaml
 
 from benchmarks.parts.kubernetes.fake_cluster import KUBE_SCHEDULER, SCHEDULER, TENANT, FakeCluster
-from benchmarks.parts.stack import as_record, started, until_joined
+from benchmarks.parts.stack import configure, started, until_joined
 from infra.kubernetes.control_plane import ACCOUNT, EXECUTOR
 from infra.machine.owned_folders import scratch_folder
 from infra.machine.process import free_ports
 from infra.supervisor import supervise
 from infra.supervisor.running import Broker
 from infra.supervisor.stack import AGENT_EXECUTOR, KUBERNETES_EXECUTOR, KUBERNETES_POOL, SERVICES
-from shared.bus.logs.tail import LedgerTail
 from shared.contracts.access import RegisterTenant
-from shared.contracts.pools import ConfigurePool, PoolConfigured
+from shared.contracts.pools import ConfigurePool
 from shared.contracts.topics import LANES
-from shared.ledger.partition import TP
 from shared.process.progress import ReportLine
 
 POOL = "cloud"
 JOIN_S = 300.0
-CONFIGURED_S = 60.0
 CpuOf = Callable[[], dict[str, float]]
 SCHEDULING = tuple(s for s in SERVICES if not s.inventory and s.name != AGENT_EXECUTOR)
 """Services of the stack: it has neither virtual nodes nor agents."""
@@ -95,32 +91,11 @@ async def berth(
             env={KUBERNETES_EXECUTOR.name: settings},
         )
         async with started(options, report_line) as bench:
-            log = bench.log()
-            await log.start()
-            try:
-                for command in (
-                    ConfigurePool(pool=POOL, backends=("kubernetes",)),
-                    RegisterTenant(tenant=TENANT, default_pool=POOL),
-                ):
-                    await log.append(TP("access.commands", 0), as_record(command))
-            finally:
-                await log.stop()
-            tail = LedgerTail(bench.log(), {"access": [0]})
-            lane = await _lane(tail)
+            lane = await configure(
+                bench,
+                ConfigurePool(pool=POOL, backends=("kubernetes",)),
+                RegisterTenant(tenant=TENANT, default_pool=POOL),
+            )
             report_line(f"{nodes} nodes join")
             await until_joined(bench, nodes, lane, JOIN_S)
             yield System(name, "berth", ACCOUNT, bench.cpu_s)
-
-
-async def _lane(tail: LedgerTail) -> int:
-    """Return the lane of the pool, once it has one."""
-    await tail.start()
-    try:
-        async with asyncio.timeout(CONFIGURED_S):
-            async for batch in tail:
-                for fact in (fact for accepted in batch for fact in accepted.facts()):
-                    if isinstance(fact.event, PoolConfigured):
-                        return fact.event.partition
-    finally:
-        await tail.stop()
-    raise RuntimeError("a tail does not end")
