@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from services.placement.core.pool.state import Pool
@@ -129,13 +128,8 @@ def allotted_gpus(pool: Pool, view: ClusterView, proposal: Proposal) -> tuple[Al
             shape = pool.jobs[job_id].shape
             workers = max(shape.min_workers, gpus_of(placement) // shape.gpus)
             by_id[job_id] = of_job(job_id, gpu_type, workers)
-    return ordered(by_id)
+    return tuple(by_id[job_id] for job_id in sorted(by_id))
 
 
 def of_job(job_id: str, gpu_type: str, workers: int) -> AllottedGpus:
     return construct(AllottedGpus, job_id=job_id, gpu_type=gpu_type, workers=workers)
-
-
-def ordered(by_id: Mapping[str, AllottedGpus]) -> tuple[AllottedGpus, ...]:
-    names: Iterable[str] = sorted(by_id)
-    return tuple(by_id[name] for name in names)
