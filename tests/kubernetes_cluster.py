@@ -299,6 +299,18 @@ def kubernetes_cluster(folder: Path) -> Iterator[KubernetesCluster]:
 
 
 @contextmanager
+def temporary_control_plane() -> Iterator[KubernetesCluster]:
+    """Run one in a folder of its own; the test is skipped where a program is missing."""
+    if reason := missing():
+        pytest.skip(reason)
+    with (
+        tempfile.TemporaryDirectory(prefix="bk", dir="/tmp") as folder,
+        control_plane(Path(folder)) as cluster,
+    ):
+        yield cluster
+
+
+@contextmanager
 def temporary_cluster() -> Iterator[KubernetesCluster]:
     """Run a cluster in a folder of its own; the test is skipped where a program is missing."""
     if reason := missing():

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -32,10 +32,19 @@ def shell(script: str) -> list[str]:
     return ["bash", "-eu", "-o", "pipefail", "-c", script]
 
 
-def run_shell(script: str, env: Mapping[str, str], folder: Path, limit_s: float = PAGE_S) -> str:
-    """Run a script in a folder, where it has to succeed; return what it prints."""
+def run_shell(
+    script: str,
+    env: Mapping[str, str],
+    folder: Path,
+    limit_s: float = PAGE_S,
+    on: Callable[[list[str]], list[str]] = list,
+) -> str:
+    """Run a script in a folder, where it has to succeed; return what it prints.
+
+    `on` returns the command that runs one elsewhere, as `Host.command` does.
+    """
     done = subprocess.run(
-        shell(f"set -x\n{script}"),
+        on(shell(f"set -x\n{script}")),
         env=env,
         cwd=folder,
         capture_output=True,

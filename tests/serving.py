@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 
 
@@ -53,6 +55,17 @@ def serving(server: HTTPServer | type[BaseHTTPRequestHandler]) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextmanager
+def serving_tls(folder: Path, handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Yield the address of a server of the handler with the certificate `api` of a folder."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(folder / "api.crt", folder / "api.key")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    with serving(server) as url:
+        yield url.replace("http:", "https:")
 
 
 async def closed(writer: asyncio.StreamWriter) -> None:

@@ -117,24 +117,11 @@ def test_gavel_shares_the_time_of_two_types(stand: Stand) -> None:
 
 def test_afs_resizes_elastic_jobs(stand: Stand) -> None:
     elastic = {"min_workers": 1, "max_workers": 8}
-    rest = {"elastic": elastic, "checkpoint_interval_s": 30, "grace_s": 0.1}
-    long = submitted(
-        stand,
-        "elastic",
-        gang={"workers": 4},
-        walltime_s=36000,
-        simulated={"duration_s": 14400},
-        **rest,
-    )
+    rest: Json = {"gang": {"workers": 4}, "elastic": elastic}
+    rest |= {"checkpoint_interval_s": 30, "grace_s": 0.1}
+    long = submitted(stand, "elastic", walltime_s=36000, simulated={"duration_s": 14400}, **rest)
     stand.until(long, "running")
-    short = submitted(
-        stand,
-        "elastic",
-        gang={"workers": 4},
-        walltime_s=3600,
-        simulated={"duration_s": 1200},
-        **rest,
-    )
+    short = submitted(stand, "elastic", walltime_s=3600, simulated={"duration_s": 1200}, **rest)
     resized = of_type(history(stand, long), "resized")
     first = of_type(history(stand, long), "placed")[0]
     assert len(first["allocations"]) == 8, "alone it has all GPUs"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from infra.drills.hosts import Host
-from tests.pages import PAGE_S, ROOT, environment, shell
+from tests.pages import ROOT, environment, run_shell
 
 PAGE = ROOT / "docs" / "operations" / "several-machines.md"
 BLOCK = re.compile(r"(?:<!-- ([a-z ]+) -->\n)?^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -23,15 +22,5 @@ def run_blocks(
     """
     script = "\n".join(text for mark, text in BLOCK.findall(PAGE.read_text()) if mark == place)
     assert script
-    command = shell(script)
-    done = subprocess.run(
-        host.command(command) if host is not None else command,
-        env=environment(home) | dict(variables),
-        cwd=home.parent,
-        capture_output=True,
-        text=True,
-        timeout=PAGE_S,
-        check=False,
-    )
-    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done.stdout
+    on = host.command if host is not None else list
+    return run_shell(script, environment(home) | dict(variables), home.parent, on=on)

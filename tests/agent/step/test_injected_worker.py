@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,14 +14,6 @@ pytestmark = pytest.mark.process
 
 NAMESPACES = pytest.mark.parametrize("pid_namespace", [True, False])
 COUNTS = "trap 'exit 7' TERM; touch begun; while :; do sleep 0.01; done"
-
-
-@pytest.fixture
-def bench() -> Iterator[StepBench]:
-    with tempfile.TemporaryDirectory(prefix="berth-step-") as name:
-        bench = StepBench(Path(name))
-        yield bench
-        bench.close()
 
 
 def inject(bench: StepBench, fault: str, for_ms: int, incarnation: str = INCARNATION) -> None:

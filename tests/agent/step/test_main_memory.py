@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
@@ -19,14 +16,6 @@ MIB = 2**20
 MOST_MIB = 12.0
 """The aim of `agent.step_rss_mib` in `benchmarks/parts/agents/figures.py`."""
 IMPORTS = f"import sys; sys.path.insert(0, {str(AGENT)!r}); import berth_agent.step.main"
-
-
-@pytest.fixture
-def bench() -> Iterator[StepBench]:
-    with tempfile.TemporaryDirectory(prefix="berth-step-") as name:
-        bench = StepBench(Path(name))
-        yield bench
-        bench.close()
 
 
 def rss_mib(bench: StepBench) -> float:

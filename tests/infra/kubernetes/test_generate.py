@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,7 @@ import yaml
 from infra.kubernetes.control_plane import ADMIN
 from infra.kubernetes.generate import BASE
 from infra.kubernetes.workloads import deployed
-from tests.kubernetes_cluster import MANIFESTS, KubernetesCluster, control_plane, missing
+from tests.kubernetes_cluster import MANIFESTS, KubernetesCluster, temporary_control_plane
 
 pytestmark = [pytest.mark.process, pytest.mark.parts]
 DEPLOY = BASE.parent
@@ -23,12 +21,7 @@ STRIMZI = {"kafkas": "Kafka", "kafkanodepools": "KafkaNodePool", "kafkausers": "
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KubernetesCluster]:
-    if reason := missing():
-        pytest.skip(reason)
-    with (
-        tempfile.TemporaryDirectory(prefix="bk", dir="/tmp") as folder,
-        control_plane(Path(folder)) as running,
-    ):
+    with temporary_control_plane() as running:
         running.apply(yaml.safe_dump_all(map(definition, STRIMZI.items())))
         yield running
 

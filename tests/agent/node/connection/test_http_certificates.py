@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from berth_agent.node.connection.http import Connection, RequestFailed, parse_address, tls_context
 from infra.security.certificates import make
-from tests.serving import Quiet, serving
+from tests.serving import Quiet, serving_tls
 
 NOW = datetime.now(UTC)  # noqa: TID251
 
@@ -22,12 +20,8 @@ NOW = datetime.now(UTC)  # noqa: TID251
 def a_server(folder: Path, made_at: datetime) -> Iterator[str]:
     """Serve TLS with a certificate that was made at that time; yield the base URL."""
     make(folder, now=made_at)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(folder / "api.crt", folder / "api.key")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    with serving(server) as url:
-        yield url.replace("http:", "https:")
+    with serving_tls(folder, Quiet) as url:
+        yield url
 
 
 def refusal(url: str, ca: Path | None) -> str:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,7 +10,7 @@ import pytest
 from berth_agent.node.connection.http import Connection, RequestFailed, parse_address
 from berth_agent.node.credentials import trust
 from infra.security.certificates import CA_DAYS, make
-from tests.serving import Quiet, serving
+from tests.serving import Quiet, serving_tls
 
 NOW = datetime.now(UTC)  # noqa: TID251
 
@@ -22,17 +18,6 @@ NOW = datetime.now(UTC)  # noqa: TID251
 class Answering(Quiet):
     def do_POST(self) -> None:
         self.answer(200, b"{}")
-
-
-@contextmanager
-def serving_tls(folder: Path) -> Iterator[str]:
-    """Serve by the certificate of a folder; yield the base URL."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(folder / "api.crt", folder / "api.key")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    with serving(server) as url:
-        yield url.replace("http:", "https:")
 
 
 def certificate(folder: Path, days_ago: float) -> str:
@@ -46,7 +31,7 @@ def test_a_node_outlives_the_end_of_the_ca_that_it_joined_with(tmp_path: Path) -
     second = certificate(tmp_path, CA_DAYS / 3)
     certificate(tmp_path, 0)
     assert first != second == (tmp_path / "ca.crt").read_text()
-    with serving_tls(tmp_path) as url:
+    with serving_tls(tmp_path, Answering) as url:
         outdated = Connection(parse_address(url), trust.context_of(first), "")
         with pytest.raises(RequestFailed, match="expired"):
             outdated.exchange("/", {}, 10.0)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -20,8 +18,7 @@ from tests.kubernetes_cluster import (
     IMAGE,
     MANIFESTS,
     KubernetesCluster,
-    control_plane,
-    missing,
+    temporary_control_plane,
 )
 from tests.patience import PATIENCE_S, until
 from tests.services.executor.core.engines.looks import gang_of, placed_history
@@ -30,12 +27,7 @@ from tests.services.executor.engines.kubernetes.real_api import NAMESPACE, PODS
 
 @pytest.fixture(scope="package")
 def cluster() -> Iterator[KubernetesCluster]:
-    if reason := missing():
-        pytest.skip(reason)
-    with (
-        tempfile.TemporaryDirectory(prefix="bk", dir="/tmp") as folder,
-        control_plane(Path(folder)) as running,
-    ):
+    with temporary_control_plane() as running:
         for name in ("executor", "tenant", "admission"):
             running.apply((MANIFESTS / f"{name}.yaml").read_text())
         yield running

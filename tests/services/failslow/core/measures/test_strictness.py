@@ -11,10 +11,10 @@ from services.failslow.core.state import FailSlowState
 from shared.contracts.base import Event
 from shared.contracts.faults import FaultSuspected, MarkFalseAlarm, ThresholdsAdjusted
 from shared.contracts.mitigation import ApproveMitigation
-from shared.contracts.paces import JobPaceChanged
 from tests.harness.decider import an_input, given, run
 from tests.services.failslow.core.plans.test_automation import until_no_plan_is_due
 from tests.services.failslow.gangs import POOL, iterated, placed
+from tests.services.failslow.paces import pace_change
 
 FAILSLOW = FailSlow()
 HEALTHY, SLOW, SLOWER = [1.0] * 3, [1.22] * 3, [1.5] * 3
@@ -81,17 +81,8 @@ def test_a_small_change_of_a_jobs_pace_is_no_fault_after_a_false_alarm() -> None
     state = given(FAILSLOW, POOL)
     run(FAILSLOW, state, [placed("j1", workers=4)])
     state.strictness.note(state.strictness.adjusted("main", "job", false_alarm=True))
-    change = JobPaceChanged(
-        job_id="j1",
-        attempt=1,
-        is_slow=True,
-        since_step=9,
-        iterations=6,
-        slowdown=1.06,
-        iteration_s=1.06,
-        usual_s=1,
-        score=6,
-        confidence=0.9,
+    change = pace_change(
+        since_step=9, iterations=6, slowdown=1.06, iteration_s=1.06, score=6, confidence=0.9
     )
     assert run(FAILSLOW, state, [an_input(change, "local")]) == []
     larger = change.model_copy(update={"slowdown": 1.2, "score": 20.0})

@@ -14,6 +14,7 @@ from shared.contracts.paces import JobPaceChanged
 from shared.contracts.parallelism import PipelineProfile
 from tests.harness.decider import AT, an_input, given
 from tests.services.failslow.gangs import POOL, placed
+from tests.services.failslow.paces import pace_change
 from tests.services.failslow.plans import run, wake
 
 FAILSLOW = FailSlow()
@@ -28,20 +29,7 @@ PIPELINE = PipelineProfile(
 
 
 def change(*, is_slow: bool = True, pipeline: PipelineProfile | None = PIPELINE) -> JobPaceChanged:
-    return JobPaceChanged(
-        job_id="j1",
-        attempt=1,
-        is_slow=is_slow,
-        since_step=50,
-        iterations=10,
-        slowdown=1.5,
-        iteration_s=1.5,
-        usual_s=1.0,
-        score=9.0,
-        confidence=1.0,
-        cause="communication",
-        pipeline=pipeline,
-    )
+    return pace_change(is_slow=is_slow, since_step=50, cause="communication", pipeline=pipeline)
 
 
 def slow_job(pipeline: PipelineProfile | None = PIPELINE) -> FailSlowState:

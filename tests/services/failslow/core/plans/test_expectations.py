@@ -9,10 +9,10 @@ from services.failslow.core.plans.planning import due_at
 from services.failslow.core.state import FailSlowState
 from shared.contracts.base import Event
 from shared.contracts.mitigation import MitigationExpected, MitigationPlanned
-from shared.contracts.paces import JobPaceChanged
 from shared.contracts.pools import PoolConfigured
 from tests.harness.decider import AT, an_input, given, run, wake
 from tests.services.failslow.gangs import POOL, iterated, placed
+from tests.services.failslow.paces import pace_change
 
 FAILSLOW = FailSlow()
 UPGRADED = POOL.model_copy(update={"release": 1})
@@ -78,19 +78,7 @@ def test_what_earlier_levels_have_cost_makes_another_one_too_dear() -> None:
 def test_a_job_that_is_slow_as_a_whole_waits_for_its_measurement() -> None:
     state = given(FAILSLOW, UPGRADED)
     run(FAILSLOW, state, [placed("j1")])
-    change = JobPaceChanged(
-        job_id="j1",
-        attempt=1,
-        is_slow=True,
-        since_step=5,
-        iterations=10,
-        slowdown=1.5,
-        iteration_s=1.5,
-        usual_s=1.0,
-        score=9.0,
-        confidence=1.0,
-    )
-    (stated,) = expected(run(FAILSLOW, state, [an_input(change, "local")]))
+    (stated,) = expected(run(FAILSLOW, state, [an_input(pace_change(), "local")]))
     assert (stated.level, stated.due_at) == ("validate", due_at(state))
     assert stated.due_lost_s == stated.cost_s
     assert reasons(stated) == {"adapt_schedule": "not_offered"}

@@ -34,6 +34,7 @@ from shared.ledger.cloudevents import decode
 from tests.harness.decider import AT, an_input, fold, given
 from tests.services.failslow.core.suspicion.test_validations import node
 from tests.services.failslow.gangs import POOL, gang, iterated, placed, watched
+from tests.services.failslow.paces import pace_change
 from tests.services.failslow.plans import run, wake
 
 FAILSLOW = FailSlow()
@@ -42,18 +43,8 @@ AUTOMATIC = RELEASED.model_copy(update={"mitigation": "automatic"})
 
 
 def pace(cause: Cause = "unknown", is_slow: bool = True, job_id: str = "j1") -> JobPaceChanged:
-    return JobPaceChanged(
-        job_id=job_id,
-        attempt=1,
-        is_slow=is_slow,
-        since_step=100,
-        iterations=6,
-        slowdown=1.5,
-        iteration_s=1.5,
-        usual_s=1.0,
-        score=30.0,
-        confidence=1.0,
-        cause=cause,
+    return pace_change(
+        job_id=job_id, is_slow=is_slow, since_step=100, iterations=6, score=30.0, cause=cause
     )
 
 

@@ -6,21 +6,12 @@ from shared.contracts.base import Event
 from shared.contracts.paces import JobPaceChanged
 from tests.harness.decider import an_input, given, run
 from tests.services.failslow.gangs import POOL, gang, watched
+from tests.services.failslow.paces import pace_change
 
 
 def change(is_slow: bool = True, attempt: int = 1, job_id: str = "j1") -> JobPaceChanged:
-    return JobPaceChanged(
-        job_id=job_id,
-        attempt=attempt,
-        is_slow=is_slow,
-        since_step=100,
-        iterations=6,
-        slowdown=1.4,
-        iteration_s=1.4,
-        usual_s=1.0,
-        score=30.0,
-        confidence=1.0,
-    )
+    times = {"since_step": 100, "slowdown": 1.4, "iteration_s": 1.4, "iterations": 6}
+    return pace_change(job_id=job_id, attempt=attempt, is_slow=is_slow, score=30.0, **times)
 
 
 def decided(state: FailSlowState, *changes: JobPaceChanged) -> list[Event]:

@@ -9,11 +9,11 @@ import pytest
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.suspicion.evidence import MOST_PROCESSES
 from services.failslow.core.suspicion.pipeline_profiles import PipelineProfiles
-from shared.contracts.paces import JobPaceChanged
 from shared.contracts.parallelism import PipelineProfile
 from shared.contracts.reports import IterationTimes, TelemetryReported
 from tests.harness.decider import given
 from tests.services.failslow.gangs import POOL, gang, watched
+from tests.services.failslow.paces import pace_change
 
 STATE = given(FailSlow(), POOL, watched(gang()))
 
@@ -39,19 +39,7 @@ def stage(rank: int, step: int = 9, link_s: float = 0.0, **changes: Any) -> Iter
 def described(*rows: IterationTimes) -> PipelineProfile | None:
     profiles = PipelineProfiles()
     profiles.add(TelemetryReported(executor_id="e", at=1, times=rows), STATE.gangs)
-    change = JobPaceChanged(
-        job_id="j1",
-        attempt=1,
-        is_slow=True,
-        since_step=5,
-        iterations=10,
-        slowdown=1.5,
-        iteration_s=1.5,
-        usual_s=1.0,
-        score=9.0,
-        confidence=1.0,
-    )
-    return profiles.described(change).pipeline
+    return profiles.described(pace_change()).pipeline
 
 
 def test_times_are_per_micro_batch_and_delays_by_hop() -> None:

@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from services.failslow.core.state import FailSlowState, GangState
 from services.failslow.core.suspicion.wait_profiles import WaitProfiles
-from shared.contracts.paces import JobPaceChanged
 from shared.contracts.reports import IterationTimes, TelemetryReported
 from tests.services.failslow.gangs import gang
+from tests.services.failslow.paces import pace_change
 
-CHANGE = JobPaceChanged(
-    job_id="j1",
-    attempt=1,
-    is_slow=True,
-    since_step=8,
-    iterations=8,
-    slowdown=1.4,
-    iteration_s=1.4,
-    usual_s=1.0,
-    score=9,
-    confidence=0.9,
-)
+CHANGE = pace_change(since_step=8, iterations=8, slowdown=1.4, iteration_s=1.4, confidence=0.9)
 
 
 def watched() -> dict[str, GangState]:

@@ -15,8 +15,10 @@ from shared.contracts.nodes import NodeHealthNoted
 from tests.services.placement.core.lane import TRACE, Lane, job, kinds, lane
 
 
-def suspect(pool: Lane, node: str, slowdown: float = 2.0, fault: str = "") -> list[Event]:
-    fault_id = fault or f"j/1/0/{node}"
+def suspect(
+    pool: Lane, node: str, slowdown: float = 2.0, fault: str = "", gpu: int | None = None
+) -> list[Event]:
+    fault_id = fault or f"j/1/{gpu or 0}/{node}"
     result = FaultSuspected(
         fault_id=fault_id,
         job_id="j",
@@ -27,6 +29,7 @@ def suspect(pool: Lane, node: str, slowdown: float = 2.0, fault: str = "") -> li
         peers_s=1,
         score=9,
         reports=3,
+        gpu=gpu,
     )
     return pool.feed(pool.an("failslow", result))
 
@@ -56,23 +59,6 @@ def test_a_job_that_reports_huge_times_makes_its_node_ten_times_as_slow_at_most(
     assert pool.state.board.health("n1") == 1 / LARGEST_SLOWDOWN
 
 
-def suspect_gpu(pool: Lane, node: str, gpu: int, slowdown: float = 2.0) -> None:
-    fault_id = f"j/1/{gpu}/{node}"
-    suspicion = FaultSuspected(
-        fault_id=fault_id,
-        job_id="j",
-        node_id=node,
-        allocation_id="x",
-        slowdown=slowdown,
-        iteration_s=slowdown,
-        peers_s=1,
-        score=9,
-        reports=3,
-        gpu=gpu,
-    )
-    pool.feed(pool.an("failslow", suspicion))
-
-
 def gpus_of(pool: Lane, job_id: str, gpus: int) -> tuple[int, ...]:
     """Return the GPUs that a job of one worker gets."""
     pool.submit(job(job_id, gpus=gpus))
@@ -82,14 +68,14 @@ def gpus_of(pool: Lane, job_id: str, gpus: int) -> tuple[int, ...]:
 
 def test_a_slow_gpu_of_a_node_is_given_last() -> None:
     pool = lane("n1", gpus=4)
-    suspect_gpu(pool, "n1", 0, 2.0)
-    suspect_gpu(pool, "n1", 2, 4.0)
+    suspect(pool, "n1", 2.0, gpu=0)
+    suspect(pool, "n1", 4.0, gpu=2)
     assert [gpus_of(pool, name, 1) for name in "abcd"] == [(1,), (3,), (0,), (2,)]
 
 
 def test_a_gpu_that_recovered_is_given_as_before() -> None:
     pool = lane("n1", gpus=4)
-    suspect_gpu(pool, "n1", 0)
+    suspect(pool, "n1", gpu=0)
     clear(pool, "n1", "recovered", "j/1/0/n1")
     assert gpus_of(pool, "a", 2) == (0, 1)
 
