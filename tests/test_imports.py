@@ -36,6 +36,7 @@ BROKEN = [
     ("independence", "services/publisher/broken_peer.py", "services.gateway.settings"),
     ("layers", "shared/telemetry/broken_service.py", "services.gateway.settings"),
     ("layers", "shared/bus/broken_infra.py", "infra.supervisor.stack"),
+    ("tests", "benchmarks/broken_test.py", "tests"),
     ("layers", "infra/broken_layer.py", "services.gateway.settings"),
     ("layers", "services/publisher/broken_layer.py", "cli.api.target"),
     ("layers", "simulator/broken_layer.py", "benchmarks.spine"),

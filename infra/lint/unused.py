@@ -22,7 +22,6 @@ KEPT = {
     ("benchmarks/parts/proxy/kills.py", "MUST_BE_ZERO"): "what a run is judged by",
     ("client/berth_client/launch_mpi.py", "main"): "the text of a program of its own",
     ("client/berth_client/launch_ray.py", "main"): "the text of a program of its own",
-    ("infra/kubernetes/build.py", "missing"): SET_UP,
     ("infra/supervisor/stack.py", "PARTS"): SET_UP,
     ("infra/tracing/zipkin.py", "is_ready"): SET_UP,
     ("reporter/berth_reporter/__init__.py", "VERSION"): FOR_USERS,

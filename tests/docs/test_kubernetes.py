@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from infra.kubernetes.cluster import KubernetesCluster
+from infra.kubernetes.control_plane import ADMIN
+from infra.kubernetes.image import IMAGE
 from tests.docs.engine_pages import assert_names_settings_and_reasons, run_page
-from tests.kubernetes_cluster import ADMIN, IMAGE, KubernetesCluster, temporary_cluster
+from tests.kubernetes_cluster import temporary_cluster
 from tests.pages import ROOT, blocks
 
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text()

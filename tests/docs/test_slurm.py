@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from infra.slurm.cluster import SlurmCluster
 from tests.docs.engine_pages import assert_names_settings_and_reasons, run_page
 from tests.pages import ROOT, blocks
-from tests.slurm_cluster import SlurmCluster, temporary_cluster
+from tests.slurm_cluster import temporary_cluster
 
 PAGE = (ROOT / "docs" / "slurm.md").read_text()
 MIXED = (ROOT / "docs" / "mixed-pools.md").read_text()

@@ -16,6 +16,10 @@ from pathlib import Path
 from benchmarks.parts.agents.node_pool import POOL, prepare_pool
 from benchmarks.parts.agents.real_agent import running_agent
 from benchmarks.parts.stack import TENANT, Bench, configure
+from infra.kubernetes import cluster as kubernetes_cluster
+from infra.kubernetes.control_plane import EXECUTOR, MANIFESTS
+from infra.kubernetes.image import IMAGE
+from infra.slurm import cluster as slurm_cluster
 from infra.supervisor.stack import (
     AGENT_EXECUTOR,
     BY_NAME,
@@ -26,7 +30,6 @@ from infra.supervisor.stack import (
 )
 from shared.contracts.access import RegisterTenant
 from shared.contracts.pools import ConfigurePool
-from tests import kubernetes_cluster, slurm_cluster
 
 NODES, GPUS = ("g1", "g2", "g3"), 4
 VIRTUAL_EXECUTOR = "executor-virtual"
@@ -115,14 +118,13 @@ def _slurm(cluster: slurm_cluster.SlurmCluster) -> dict[str, str]:
 
 
 def _kubernetes(cluster: kubernetes_cluster.KubernetesCluster) -> dict[str, str]:
-    manifests = kubernetes_cluster.MANIFESTS
     for name in ("executor", "admission", "tenant"):
-        text = (manifests / f"{name}.yaml").read_text()
+        text = (MANIFESTS / f"{name}.yaml").read_text()
         cluster.apply(text.replace("berth-vision", f"berth-{TENANT}"))
     return {
         "BERTH_KUBERNETES_POOL": POOL,
-        "BERTH_KUBERNETES_CONFIG": str(cluster.kubeconfig(kubernetes_cluster.EXECUTOR)),
-        "BERTH_KUBERNETES_IMAGE": kubernetes_cluster.IMAGE,
+        "BERTH_KUBERNETES_CONFIG": str(cluster.kubeconfig(EXECUTOR)),
+        "BERTH_KUBERNETES_IMAGE": IMAGE,
         "BERTH_KUBERNETES_NETWORK": "host",
         "BERTH_KUBERNETES_POLL_S": POLL_S,
     }

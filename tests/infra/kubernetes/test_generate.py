@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.kubernetes.control_plane import ADMIN
+from infra.kubernetes.cluster import KubernetesCluster
+from infra.kubernetes.control_plane import ADMIN, MANIFESTS
 from infra.kubernetes.generate import BASE
 from infra.kubernetes.workloads import deployed
-from tests.kubernetes_cluster import MANIFESTS, KubernetesCluster, temporary_control_plane
+from tests.kubernetes_cluster import temporary_control_plane
 
 pytestmark = [pytest.mark.process, pytest.mark.parts]
 DEPLOY = BASE.parent

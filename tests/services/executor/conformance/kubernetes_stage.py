@@ -8,6 +8,9 @@ from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 from typing import Any
 
+from infra.kubernetes.cluster import NODES, KubernetesCluster
+from infra.kubernetes.control_plane import EXECUTOR, MANIFESTS, ApiError
+from infra.kubernetes.image import IMAGE
 from services.executor.core.engines.gangs import Identity
 from services.executor.core.kubernetes.manifests import PodOptions
 from services.executor.core.kubernetes.names import gang_name
@@ -16,7 +19,6 @@ from services.executor.engines.kubernetes.api import KubernetesApi
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
 from services.executor.engines.server import EngineServer
 from services.executor.settings import ExecutorSettings
-from tests.kubernetes_cluster import EXECUTOR, IMAGE, MANIFESTS, NODES, ApiError, KubernetesCluster
 from tests.services.executor.conformance.stages import EngineStage, pools
 
 OTHERS = "default"

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from infra.slurm.cluster import GPUS, NODES, SlurmCluster
 from services.executor.core.slurm.submission import SlurmOptions
 from services.executor.engines.server import EngineServer
 from services.executor.engines.slurm.commands import SlurmCommands
@@ -24,7 +25,6 @@ from shared.contracts.placement import Allocation, JobPlaced
 from shared.contracts.reports import LogLines, WorkerExited, WorkerReady, WorkerStopped
 from tests.services.executor.facts import a_node, enqueued, started
 from tests.services.executor.virtual.twin import Twin
-from tests.slurm_cluster import GPUS, NODES, SlurmCluster
 
 GRACE_S = 1.0
 pools = count(1)

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from infra.kubernetes.cluster import KubernetesCluster
+from infra.kubernetes.control_plane import MANIFESTS
+from infra.slurm.cluster import GPUS, NODES, SlurmCluster
 from shared.contracts.nodes import NodeLost
 from shared.contracts.reports import (
     Heartbeats,
@@ -21,11 +24,9 @@ from shared.contracts.reports import (
     WorkerStopped,
 )
 from tests import kubernetes_cluster, slurm_cluster
-from tests.kubernetes_cluster import MANIFESTS, KubernetesCluster
 from tests.services.executor.conformance.kubernetes_stage import KubernetesStage
 from tests.services.executor.conformance.stages import EngineStage, SlurmStage, Stage, VirtualStage
 from tests.services.executor.facts import started
-from tests.slurm_cluster import GPUS, NODES, SlurmCluster
 
 pytestmark = [pytest.mark.process, pytest.mark.parts]
 BACKENDS = ("virtual", "slurm", "kubernetes")

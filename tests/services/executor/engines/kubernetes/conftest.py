@@ -7,19 +7,16 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from infra.kubernetes.cluster import KubernetesCluster
+from infra.kubernetes.control_plane import EXECUTOR, MANIFESTS
+from infra.kubernetes.image import IMAGE
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.kubernetes.manifests import PodOptions
 from services.executor.core.kubernetes.names import gang_name
 from services.executor.engines.kubernetes.access import access_of
 from services.executor.engines.kubernetes.api import KubernetesApi
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
-from tests.kubernetes_cluster import (
-    EXECUTOR,
-    IMAGE,
-    MANIFESTS,
-    KubernetesCluster,
-    temporary_control_plane,
-)
+from tests.kubernetes_cluster import temporary_control_plane
 from tests.patience import PATIENCE_S, until
 from tests.services.executor.core.engines.looks import gang_of, placed_history
 from tests.services.executor.engines.kubernetes.real_api import NAMESPACE, PODS

@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from infra.kubernetes.cluster import KubernetesCluster
+from infra.kubernetes.control_plane import EXECUTOR, MANIFESTS, ApiError
+from infra.kubernetes.image import IMAGE
 from services.executor.engines.server import EngineServer
 from services.executor.serve import kubernetes_server
 from services.executor.settings import ExecutorSettings
@@ -16,7 +19,6 @@ from shared.contracts.job_spec import JobSpec
 from shared.contracts.reports import WorkerReady, WorkerRefused
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
-from tests.kubernetes_cluster import EXECUTOR, IMAGE, MANIFESTS, ApiError, KubernetesCluster
 from tests.services.executor.conformance.kubernetes_stage import OTHERS, KubernetesStage
 from tests.services.executor.core.kubernetes.controller_pods import (
     INDEX,

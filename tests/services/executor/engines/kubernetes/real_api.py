@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from infra.kubernetes.cluster import KubernetesCluster
+from infra.kubernetes.control_plane import ADMIN
 from services.executor.core.engines.contract import EnginePhase
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.kubernetes.names import gang_name
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
-from tests.kubernetes_cluster import ADMIN, KubernetesCluster
 from tests.patience import PATIENCE_S
 
 NAMESPACE = "berth-vision"

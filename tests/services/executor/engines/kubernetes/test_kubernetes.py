@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from infra.kubernetes.cluster import KubernetesCluster
+from infra.kubernetes.control_plane import EXECUTOR, ApiError
 from services.executor.core.engines.contract import (
     Action,
     EnginePhase,
@@ -18,7 +20,6 @@ from services.executor.core.engines.contract import (
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.kubernetes.names import IDENTITY, gang_name
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
-from tests.kubernetes_cluster import EXECUTOR, ApiError, KubernetesCluster
 from tests.patience import PATIENCE_S
 from tests.services.executor.engines.kubernetes.real_api import NAMESPACE, PODS, pods_of, seen
 

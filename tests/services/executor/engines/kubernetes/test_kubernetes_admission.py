@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from infra.kubernetes.cluster import TENANT, KubernetesCluster
+from infra.kubernetes.control_plane import ApiError
+from infra.kubernetes.image import IMAGE
 from services.executor.core.engines.contract import Forbid, Start, Submit
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.kubernetes.manifests import binding_manifest
@@ -20,7 +23,6 @@ from services.executor.core.kubernetes.names import (
     gang_name,
 )
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
-from tests.kubernetes_cluster import IMAGE, TENANT, ApiError, KubernetesCluster
 from tests.patience import PATIENCE_S, until
 from tests.services.executor.engines.kubernetes.real_api import (
     NAMESPACE,

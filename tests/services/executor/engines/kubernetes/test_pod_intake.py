@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from infra.kubernetes.cluster import KubernetesCluster
+from infra.kubernetes.control_plane import EXECUTOR, MANIFESTS, ApiError
 from shared.contracts.attempts import JobCancelled, JobPreempted, JobSucceeded
 from shared.contracts.placement import JobHeld
 from shared.contracts.reports import WorkerReady
-from tests import kubernetes_cluster
-from tests.kubernetes_cluster import MANIFESTS, ApiError, KubernetesCluster, temporary_cluster
+from tests.kubernetes_cluster import temporary_cluster
 from tests.services.executor.engines.kubernetes.pod_stage import PodStage
 
 pytestmark = [pytest.mark.process, pytest.mark.parts]
@@ -211,5 +212,5 @@ def test_the_rights_on_status_and_events_are_no_more_than_these(
     where = "/api/v1/" if path.startswith("nodes") else "/api/v1/namespaces/default/"
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
     with pytest.raises(ApiError) as refused:
-        cluster.request(method, where + path.format("g1"), {}, kubernetes_cluster.EXECUTOR, kind)
+        cluster.request(method, where + path.format("g1"), {}, EXECUTOR, kind)
     assert refused.value.status == 403

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
+from infra.kubernetes.cluster import KubernetesCluster
+from infra.kubernetes.control_plane import EXECUTOR, ApiError
+from infra.kubernetes.image import IMAGE
 from services.executor.core.engines.contract import EnginePhase, Forbid, Forget, Kill, Start, Submit
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.kubernetes.manifests import binding_manifest
 from services.executor.core.kubernetes.names import GANG, gang_name, pod_name
 from services.executor.core.kubernetes.pods import PodSeen
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
-from tests.kubernetes_cluster import EXECUTOR, IMAGE, ApiError, KubernetesCluster
 from tests.patience import PATIENCE_S, until
 from tests.services.executor.engines.kubernetes.real_api import PODS, RECORDS, pods_of, seen
 
