@@ -184,17 +184,15 @@ async def stop_services(bench: Bench) -> None:
 
 @dataclass(slots=True)
 class ProjectionProgress:
-    """Number of events after the first batch, and the time that they took."""
+    """Number of events, and the time that they took; the first call is at the begin."""
 
-    events: int = -1
+    events: int = 0
     first: float = 0.0
     last: float = 0.0
 
     def add(self, events: int) -> None:
         self.last = time.perf_counter()
-        if self.events < 0:
-            self.first, self.events = self.last, 0
-            return
+        self.first = self.first or self.last
         self.events += events
 
     @property
@@ -205,7 +203,8 @@ class ProjectionProgress:
 async def projected_per_s(bench: Bench) -> Json:
     """Measure the catch-up speed of the projector's code; the rows are compared at the end.
 
-    The time is from the first stored batch to the last: without creating tables and comparing them.
+    The time is from the first read to the last stored batch: without creating tables and comparing
+    them.
     """
     stack, progress = bench.stack, ProjectionProgress()
     result = await rebuild(

@@ -119,8 +119,12 @@ async def fold_to(
     *,
     shared: bool = True,
 ) -> int:
-    """Project all records up to the limits; return the number of events."""
+    """Project all records up to the limits; return the number of events.
+
+    `report_events` is called with 0 before the first record is read, then with those of each batch.
+    """
     events = 0
+    report_events(0)
     async with aclosing(prefetch(lambda: source.poll(WAIT_S, MAX_RECORDS, limits))) as polls:
         async for batches in polls:
             if not batches and source.has_reached(limits):

@@ -24,10 +24,11 @@ def test_cpu_is_that_of_the_time_between_also_for_a_new_process() -> None:
     assert per_thousand({"b": 2.0, "a": 1.0}, 500) == {"a": 2.0, "b": 4.0}
 
 
-def test_the_first_batch_is_not_part_of_the_projection_rate() -> None:
+def test_the_projection_rate_counts_all_batches_from_the_begin() -> None:
     progress = ProjectionProgress()
-    progress.add(100)
+    progress.add(0)
     assert progress.per_s == 0.0
-    progress.first, progress.events = 10.0, 30
-    progress.last = 13.0
+    progress.add(30)
+    assert progress.events == 30
+    progress.first, progress.last = 10.0, 13.0
     assert progress.per_s == 10.0
