@@ -24,8 +24,9 @@ def render_page(result: Any, fuzz: Any) -> str:
 
 def _goals(result: Any, fuzz: Any) -> Iterator[str]:
     yield "## Goals\n"
-    yield "| goal | test | target | measured | by |"
-    yield "|---|---|---|---|---|"
+    yield "A goal is met by what was exercised of it; the column after says what was not.\n"
+    yield "| goal | test | target | measured | result | not exercised | by |"
+    yield "|---|---|---|---|---|---|---|"
     for goal in GOALS:
         yield f"| {' | '.join(row(goal, result, fuzz))} |"
     yield ""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.parts.chaos import node_figures
+from benchmarks.parts.chaos.figures import Figures, Measured, Measurement
 
 FIGURES: dict[str, Any] = {
     **dict.fromkeys(node_figures.ZEROS, 0),
@@ -19,41 +20,47 @@ FIGURES: dict[str, Any] = {
 }
 
 
-def sentence(**changed: object) -> str:
-    figures = FIGURES | changed
-    return node_figures.rounds({"parts": {"nodes": figures}, "runs": {}}, {})
+def measured(measure: Measured, result: Figures) -> Measurement:
+    measurement = measure(result, {})
+    assert measurement is not None
+    return measurement
+
+
+def rounds(**changed: object) -> Measurement:
+    result = {"parts": {"nodes": FIGURES | changed}, "runs": {}}
+    return measured(node_figures.rounds, result)
 
 
 def test_two_hundred_rounds_without_a_finding_meet_the_goal() -> None:
-    assert sentence().endswith("verify **ok**: **met**")
+    assert rounds().is_met and not rounds().left_out
 
 
 def test_a_shorter_run_is_named_as_one() -> None:
-    assert sentence(rounds=40).endswith("**met by a shorter run**")
+    assert rounds(rounds=40).is_met and rounds(rounds=40).left_out == "40 of 200 rounds"
 
 
 @pytest.mark.parametrize("name", node_figures.ZEROS)
 def test_one_finding_of_any_kind_is_enough(name: str) -> None:
-    assert sentence(**{name: 1}).endswith("**not met**")
+    assert not rounds(**{name: 1}).is_met
 
 
 def test_a_violation_is_enough() -> None:
-    assert sentence(verify="failed").endswith("verify **failed**: **not met**")
+    assert not rounds(verify="failed").is_met
 
 
-def cuts(**changed: object) -> str:
+def cuts(**changed: object) -> Measurement:
     more = {"outlived_lease": 0, "least_margin_s": 0.4, "load_1m": {"p50": 3.0}}
     more |= {"ticks_after_release": 0, "rounds": 100}
     result = {"parts": {"cuts": FIGURES | more | changed}, "runs": {}}
-    return node_figures.cuts(result, {})
+    return measured(node_figures.cuts, result)
 
 
 def test_cuts_of_the_network_have_counts_of_their_own() -> None:
-    assert "at least 0.4 s before their deadline" in cuts()
-    assert cuts().endswith("**met**")
-    assert cuts(rounds=99).endswith("**met by a shorter run**")
+    assert "at least 0.4 s before their deadline" in cuts().summary
+    assert cuts().is_met and not cuts().left_out
+    assert cuts(rounds=99).is_met and cuts(rounds=99).left_out == "99 of 100 cuts"
     for name in ("ticks_after_release", "outlived_lease", *node_figures.ZEROS):
-        assert cuts(**{name: 1}).endswith("**not met**")
+        assert not cuts(**{name: 1}).is_met
 
 
 def test_outages_and_upgrades_have_counts_of_their_own() -> None:
@@ -68,6 +75,8 @@ def test_outages_and_upgrades_have_counts_of_their_own() -> None:
         "incomplete_outputs": 0,
     }
     result = {"parts": {"outage": FIGURES | more, "upgrade": FIGURES | more}, "runs": {}}
-    assert "away for 480 s" in node_figures.outage(result, {})
-    assert node_figures.outage(result, {}).endswith("**not met**")
-    assert "nodes fenced: 1, incomplete outputs: 0" in node_figures.upgrade(result, {})
+    outage, upgrade = (
+        measured(each, result) for each in (node_figures.outage, node_figures.upgrade)
+    )
+    assert "away for 480 s" in outage.summary and not outage.is_met
+    assert "nodes fenced: 1, incomplete outputs: 0" in upgrade.summary

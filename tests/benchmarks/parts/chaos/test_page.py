@@ -70,7 +70,7 @@ def test_the_page_shows_figures_and_violations() -> None:
 def test_a_goal_without_results_is_shown_as_not_measured() -> None:
     empty: dict[str, dict[str, object]] = {"runs": {}, "parts": {}, "simulation": {}, "checks": {}}
     for goal in GOALS:
-        assert row(goal, empty, {})[3] == NOT_MEASURED, goal.name
+        assert row(goal, empty, {})[4] == NOT_MEASURED, goal.name
 
 
 def test_services_of_an_earlier_release_are_named() -> None:
@@ -78,3 +78,48 @@ def test_services_of_an_earlier_release_are_named() -> None:
     text = render_page({**RESULT, "parts": {"other": old}}, {})
     note = "Of an earlier release, which had these services: `executor-local`."
     assert note in text and note not in render_page(RESULT, {})
+
+
+def outcome(name: str, result: object, fuzz: object = None) -> tuple[str, str]:
+    """Return result and what was not exercised of a goal."""
+    goal = next(goal for goal in GOALS if goal.name == name)
+    return row(goal, result, fuzz or {})[4:6]  # type: ignore[arg-type,return-value]
+
+
+def test_a_run_that_lost_a_job_does_not_meet_its_goal() -> None:
+    whole = {**END, "jobs_ended": 4000, "verify": "ok", "violations": []}
+    kept = {**RESULT, "runs": {RUN: {**RESULT["runs"][RUN], "end": whole}}}  # type: ignore[index]
+    left = "3 of 100 kills of a service; 4,000 of 100,000 jobs"
+    assert outcome("G1", RESULT) == ("**not met**", left)
+    assert outcome("G1", kept) == ("met", left)
+    assert outcome("G2", RESULT)[0] == "**not met**" and outcome("G2", kept) == ("met", "")
+
+
+def test_recovery_is_judged_by_its_quantiles_and_its_load() -> None:
+    assert outcome("G3", RESULT) == ("met", "a quiet machine")
+    late = {**KILLS, "recovery_s": {**TIMES, "p99": 12.0}, "run": RUN}
+    slow = {**RESULT, "parts": {"kills": {**late, "at_once": 3}, "recovery": late}}
+    assert outcome("G3", slow)[0] == "**not met**"
+    assert outcome("G24", slow) == ("**not met**", "")
+    assert outcome("G24", RESULT) == ("met", "1 of 3 kills at once")
+
+
+def test_failed_skipped_and_absent_tests_are_named() -> None:
+    assert outcome("G13", RESULT) == ("**not met**", "test_upgrade; 2 of test_replay")
+    assert outcome("G12", RESULT) == ("**not met**", "")
+    assert outcome("G11", RESULT) == ("**not met**", "200 of 100,000 seeds")
+
+
+def test_a_disk_that_refused_nothing_is_not_taken_for_a_refusal() -> None:
+    disk = {
+        "first_503_after_s": 3.0,
+        "good_again_after_s": 9.0,
+        "jobs_acknowledged": 9,
+        "verify": "ok",
+        "full_s": 20.0,
+    }
+    parts = {"disk_kafka": disk, "disk_postgres": {**disk, "first_503_after_s": None}}
+    result = {**RESULT, "parts": parts}
+    assert outcome("G10", result) == ("met", "postgres refused nothing within 20 s")
+    late = {**RESULT, "parts": {"disk_kafka": {**disk, "first_503_after_s": 6.0}}}
+    assert outcome("G10", late) == ("**not met**", "postgres's disk")
