@@ -1,4 +1,5 @@
-"""Placement's shell: the decider under the common host, the heartbeat reader, the solver."""
+"""Placement's shell: the decider under the common host, the heartbeat reader, the solver, and the
+schedulers of pools."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
 from services.placement.figures import figures
 from services.placement.heartbeats import watch
-from services.placement.open_rounds import LaneSignals, solve_open_rounds
+from services.placement.lane_signals import LaneSignals
+from services.placement.open_proposals import make_open_proposals
+from services.placement.open_rounds import solve_open_rounds
 from services.placement.refused_proposals import log_refused
 from services.placement.solver.process import Solver
 from shared.bus.hosting.host import run_service
@@ -17,7 +20,11 @@ from shared.bus.lane.lane import Lane
 from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.node_problems import NodeProblemsReported
+from shared.contracts.placement import RoundOpened
+from shared.contracts.pools import PoolConfigured
+from shared.contracts.proposals import ProposalReady
 from shared.contracts.reports import CheckpointsReported, ExecutorReported, ProgressReported
+from shared.contracts.schedules import ProposalOpened
 from shared.contracts.solver_plan import PlanReady
 from shared.ledger.decider import Fact
 from shared.process.settings import Settings
@@ -44,18 +51,29 @@ def run(settings: Settings) -> None:
         metrics.rounds.labels(reply.status).inc()
         metrics.solve_s.observe(reply.solve_ms / 1000)
 
-    solver, rounds = Solver(), LaneSignals(on_answer)
+    def on_proposal(answer: ProposalReady) -> None:
+        status = "refused" if answer.refused else answer.failed or "made"
+        metrics.proposals.labels(status).inc()
+        metrics.propose_s.observe(answer.propose_ms / 1000)
+
+    solver, rounds = Solver(), LaneSignals(RoundOpened, PoolConfigured)
+    proposals = LaneSignals(ProposalOpened, PoolConfigured)
 
     def accepted(facts: list[Fact], parents: list[str], started_ns: int) -> None:
         observe(facts, parents, started_ns)
         rounds.accepted(facts)
+        proposals.accepted(facts)
         log_refused(facts)
 
     async def run_lane(lane: Lane[Pool]) -> None:
         for job in lane.state.jobs.values():
             spans.remember_job(job.job_id, job.trace)
         heartbeats = KafkaLog(settings.connection, client="berth-heartbeats", gather_ms=500)
-        await asyncio.gather(watch(lane, heartbeats), solve_open_rounds(lane, solver, rounds))
+        await asyncio.gather(
+            watch(lane, heartbeats),
+            solve_open_rounds(lane, solver, rounds, on_answer),
+            make_open_proposals(lane, proposals, on_proposal),
+        )
 
     try:
         run_service(

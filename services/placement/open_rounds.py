@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
+from services.placement.children.process import ChildDied
 from services.placement.core.pool.state import OpenRound, Pool
 from services.placement.core.solver.contended import (
     instance_for_round,
@@ -12,12 +12,10 @@ from services.placement.core.solver.contended import (
     plan_ready,
     work_limit,
 )
-from services.placement.solver.process import Solver, SolverDied
+from services.placement.lane_signals import LaneSignals
+from services.placement.solver.process import Solver
 from shared.bus.lane.lane import Lane
-from shared.contracts.placement import RoundOpened
-from shared.contracts.pools import PoolConfigured
 from shared.contracts.solver_plan import PlanReady
-from shared.ledger.decider import Fact
 
 SEARCH_SHARE = 0.8
 """Share of the time left that the search may take; the rest is for the transfer."""
@@ -26,25 +24,11 @@ SEARCH_SHARE = 0.8
 OnAnswer = Callable[[PlanReady], None]
 
 
-class LaneSignals:
-    """Signals of lanes whose rounds changed; `on_answer` is called with each answer."""
-
-    def __init__(self, on_answer: OnAnswer = lambda plan_ready: None) -> None:
-        self._news: dict[int, asyncio.Event] = {}
-        self.on_answer = on_answer
-
-    def accepted(self, facts: list[Fact]) -> None:
-        for fact in facts:
-            if isinstance(fact.event, RoundOpened | PoolConfigured):
-                self.of(fact.partition).set()
-
-    def of(self, lane: int) -> asyncio.Event:
-        return self._news.setdefault(lane, asyncio.Event())
-
-
-async def solve_open_rounds(lane: Lane[Pool], solver: Solver, rounds: LaneSignals) -> None:
+async def solve_open_rounds(
+    lane: Lane[Pool], solver: Solver, signals: LaneSignals, on_answer: OnAnswer
+) -> None:
     """Have each open round of the lane solved, and offer the answer; without one greedy plans."""
-    news = rounds.of(lane.partition)
+    news = signals.of(lane.partition)
     news.set()
     while True:
         await news.wait()
@@ -57,7 +41,7 @@ async def solve_open_rounds(lane: Lane[Pool], solver: Solver, rounds: LaneSignal
         rest_ms = 0 if open_ is None else open_.until - lane.now_ms()
         if open_ is not None and rest_ms > 0:
             answer = await solve_round(lane.state, open_, solver, rest_ms)
-            rounds.on_answer(answer)
+            on_answer(answer)
             lane.offer(answer)
 
 
@@ -70,6 +54,6 @@ async def solve_round(state: Pool, open_: OpenRound, solver: Solver, rest_ms: in
     wall_s = rest_ms / 1000 * SEARCH_SHARE
     try:
         reply = await solver.solve(instance, work_limit(state), max(wall_s, 0.001))
-    except SolverDied:
+    except ChildDied:
         return no_plan(open_.seq, "died")
     return plan_ready(instance, reply.solved, open_.seq, reply.solve_ms)

@@ -1,4 +1,7 @@
-"""Says in the log which proposals of schedulers were refused: the ranked queue decides then."""
+"""Says in the log which proposals of schedulers were refused, or did not come.
+
+The ranked queue decides then; where there was a proposal before, that one stands.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,14 @@ log = logging.getLogger(__name__)
 
 
 def log_refused(facts: Iterable[Fact]) -> None:
-    """Log each refused proposal with its pool and the rule that it broke."""
+    """Log each refused proposal with its pool and the rule that it broke, and each missing one."""
     for fact in facts:
-        if isinstance(fact.event, GpusAllotted) and fact.event.refused:
-            reason = {"pool": fact.event.pool, "reason": fact.event.refused}
-            log.warning("proposal of a scheduler refused", extra=reason)
+        event = fact.event
+        if not isinstance(event, GpusAllotted):
+            continue
+        if event.refused:
+            extra = {"pool": event.pool, "reason": event.refused}
+            log.warning("proposal of a scheduler refused", extra=extra)
+        if event.kept:
+            extra = {"pool": event.pool, "reason": event.kept}
+            log.warning("no proposal of a scheduler: the last one stands", extra=extra)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from shared.contracts.base import Event, JobId, Model, event
+
+ProposalFailure = Literal["", "late", "died"]
+"""`late`: the scheduler made no proposal in its time; `died`: its process ended before it did."""
 
 
 class AllottedGpus(Model):
@@ -39,3 +42,23 @@ class GpusAllotted(Event):
     refused: str = Field(
         "", description="the scheduler and the rule that its proposal broke; empty: none"
     )
+    kept: ProposalFailure = Field(
+        "", description="why the allotments of the last proposal are kept; empty: these are new"
+    )
+
+
+@event
+class ProposalOpened(Event):
+    """The scheduler of a pool decides anew, in a process of its own.
+
+    Its proposal is a `GpusAllotted`. Rounds wait for it for a moment, and then go on by the last
+    one. Without a proposal at `until` the last one is kept.
+    """
+
+    TYPE: ClassVar[str] = "proposal.opened.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "pool"
+    PUBLIC: ClassVar[bool] = False
+    pool: str = Field("", description="the pool")
+    scheduler: str = Field(description="name of the scheduler")
+    until: int = Field(description="ms, after which no proposal is waited for")

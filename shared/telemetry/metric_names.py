@@ -59,6 +59,8 @@ MetricName = Literal[
     "berth_order_age_seconds",
     "berth_policies_degraded",
     "berth_projection_lag_seconds",
+    "berth_proposals",
+    "berth_propose_seconds",
     "berth_queue_gpus",
     "berth_queue_oldest_wait_seconds",
     "berth_requests_limited",
@@ -201,16 +203,14 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             "Nodes: alive, cordoned, silent, lost or held_back",
             ("pool", "state"),
         ),
-        "berth_workers_stuck": Spec(
-            "gauge", "placement", "Killed workers that do not die", ("pool",)
-        ),
+        "berth_workers_stuck": Spec("gauge", "placement", "Killed workers still alive", ("pool",)),
         "berth_nodes_suspected": Spec(
             "gauge", "placement", "Nodes with reduced health by fail-slow", ("pool",)
         ),
-        "berth_rounds": Spec(
-            "counter", "placement", "Contended rounds by outcome of the solver", ("status",)
-        ),
+        "berth_rounds": Spec("counter", "placement", "Contended rounds by outcome", ("status",)),
         "berth_solve_seconds": Spec("histogram", "placement", "Wall time of a solve"),
+        "berth_proposals": Spec("counter", "placement", "Proposals by outcome", ("status",)),
+        "berth_propose_seconds": Spec("histogram", "placement", "Wall time of a proposal"),
         "berth_gangs_watched": Spec("gauge", "failslow", "Gangs under comparison", ("pool",)),
         "berth_faults_open": Spec("gauge", "failslow", "Open suspicions", ("pool",)),
         "berth_llm_requests": Spec(

@@ -63,6 +63,8 @@ class Metrics:
         self.dropped_records = self._counter("berth_dropped_records")
         self.notifications = self._counter("berth_notifications")
         self.solve_s = self._histogram("berth_solve_seconds")
+        self.proposals = self._counter("berth_proposals")
+        self.propose_s = self._histogram("berth_propose_seconds")
         self._exported = self._counter("berth_spans_exported")
         self._dropped = self._counter("berth_spans_dropped")
         self._unsampled = self._counter("berth_spans_unsampled")

@@ -10,6 +10,7 @@ from services.executor.core.consumed import is_consumed
 from services.executor.core.virtual.inventory import InventoryNode
 from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
+from services.placement.core.scheduled.request import propose_now
 from services.placement.core.solver.contended import solve_now
 from services.priority.core.decide import Priority
 from services.priority.core.learned.model import LearnedModels
@@ -213,12 +214,13 @@ class World:
         facts = lane.step(self.now)
         if facts:
             self._publish(lane, facts)
-        if lane.ledger == "placement" and lane.state.open_round:
+        if lane.ledger == "placement" and (lane.state.open_round or lane.state.schedule.open):
             self._plan(lane)
 
     def _plan(self, lane: SimulatedLane) -> None:
-        """Solve an open round at the instant of its request."""
-        message = self._planner(lane.state)
+        """Solve an open round, or make an open proposal, at the instant of its request."""
+        pool = lane.state
+        message = propose_now(pool) if pool.schedule.open else self._planner(pool)
         if message is not None:
             lane.offer(Input("local", f"plan-{message.at_seq}", message))
 

@@ -13,6 +13,8 @@ from services.placement.core.pool.state import Pool
 from services.placement.core.round.greedy import plan
 from services.placement.core.round.packing import policy_of
 from services.placement.core.round.view import view_of
+from services.placement.core.scheduled import allot
+from services.placement.core.scheduled.run import plan_round
 from services.placement.core.solver import contended
 from shared.ledger.decider import Decision
 
@@ -24,11 +26,11 @@ def run(pool: Pool, now: int) -> Iterator[Decision]:
     yield from land(pool, now)
     yield from retry_waiting_plans(pool, now)
     if pool.is_scheduled:
-        # numpy starts threads, which a fork of the supervisor would lose
-        from services.placement.core.scheduled.run import plan_round
-
-        planned = yield from plan_round(pool, now)
-        if planned is not None:
+        if (step := allot.next_step(pool, now)) is not None:
+            yield step
+        if now < (pool.schedule.rounds_from() or now):
+            return
+        if (planned := plan_round(pool, now)) is not None:
             yield from carry_out(pool, *planned, "")
             return
     view = view_of(pool, now)

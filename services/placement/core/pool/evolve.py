@@ -53,7 +53,7 @@ from shared.contracts.placement import (
     RoundOpened,
 )
 from shared.contracts.pools import PoolConfigured
-from shared.contracts.schedules import GpusAllotted
+from shared.contracts.schedules import GpusAllotted, ProposalOpened
 from shared.ledger.answers import fold_answer
 from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, note_clock_step
 
@@ -65,6 +65,7 @@ FOLDS: dict[type[Event], EventFold[Pool]] = {
     JobHeld: fold_queue.note_hold,
     RanksNoted: fold_queue.note_ranks,
     RanksChanged: fold_queue.change_ranks,
+    ProposalOpened: fold_queue.open_proposal,
     GpusAllotted: fold_queue.note_allotments,
     RoundOpened: fold_queue.open_round,
     RoundEnded: fold_queue.end_round,

@@ -6,7 +6,7 @@ from services.placement.core.pool.job import Job
 from services.placement.core.pool.overdue import note_overdue
 from services.placement.core.pool.queue_order import apply_ranks
 from services.placement.core.pool.ranks import NamedOrder, Ranks, named_order
-from services.placement.core.pool.schedule import Allotted, Schedule
+from services.placement.core.pool.schedule import Allotted, OpenProposal, Schedule
 from services.placement.core.pool.shape import shape_of, tier_of
 from services.placement.core.pool.state import OpenRound, Pool
 from services.placement.core.pool.transferred import take_over
@@ -22,7 +22,7 @@ from shared.contracts.placement import (
     RoundEnded,
     RoundOpened,
 )
-from shared.contracts.schedules import GpusAllotted
+from shared.contracts.schedules import GpusAllotted, ProposalOpened
 from shared.ledger.decider import Fact
 
 BACKOFF_MS = 500
@@ -129,7 +129,13 @@ def use_ranks(pool: Pool, ranks: Ranks, at: int) -> None:
 
 
 def note_allotments(pool: Pool, event: GpusAllotted, fact: Fact) -> None:
-    """Take over what the pool's scheduler allotted; a refused proposal allots nothing."""
+    """Take over what the pool's scheduler allotted; a refused proposal allots nothing.
+
+    A round that went on without it has taken the changes that a round now has to look at.
+    """
+    open_ = pool.schedule.open
+    if open_ is not None and pool.round_at > open_.at:
+        pool.touch(fact.at)
     pool.schedule = Schedule(
         event.scheduler,
         event.number,
@@ -139,6 +145,10 @@ def note_allotments(pool: Pool, event: GpusAllotted, fact: Fact) -> None:
         event.refused,
         {own.job_id: Allotted(own.gpu_type, own.workers) for own in event.allotted},
     )
+
+
+def open_proposal(pool: Pool, event: ProposalOpened, fact: Fact) -> None:
+    pool.schedule.open = OpenProposal(fact.seq, fact.at, event.until)
 
 
 def open_round(pool: Pool, event: RoundOpened, fact: Fact) -> None:

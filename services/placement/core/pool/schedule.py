@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from services.placement.core.pool.shape import Shape
 
+AT_ONCE_MS = 1000
+"""Wall ms for which rounds wait for a proposal, before they go on by the last one."""
 RECENT_WORKERS = 2000
 """Workers whose needs say what arrives next."""
 
@@ -20,9 +22,19 @@ class Allotted(NamedTuple):
     workers: int
 
 
+class OpenProposal(NamedTuple):
+    """A proposal that the scheduler's process makes."""
+
+    seq: int
+    """Of the record that opened it."""
+    at: int
+    until: int
+    """ms"""
+
+
 @dataclass(slots=True)
 class Schedule:
-    """The last proposal of a pool's scheduler."""
+    """The last proposal of a pool's scheduler, and the next one while it is made."""
 
     scheduler: str = ""
     number: int = 0
@@ -34,6 +46,19 @@ class Schedule:
     refused: str = ""
     """The scheduler and the rule that the last proposal broke; empty: none."""
     allotted: Mapping[str, Allotted] = field(default_factory=dict)
+    open: OpenProposal | None = None
+
+    def rounds_from(self) -> int | None:
+        """Return the ms before which no round is run; None: nothing is waited for.
+
+        Rounds wait for a proposal that is made at once. Without one before it, of the same
+        scheduler, they have nothing else to go by.
+        """
+        if self.open is None:
+            return None
+        if not self.scheduler:
+            return self.open.until
+        return min(self.open.until, self.open.at + AT_ONCE_MS)
 
 
 @dataclass(slots=True)

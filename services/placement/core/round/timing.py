@@ -12,7 +12,13 @@ def due_at(pool: Pool) -> int | None:
     """Return the ms of the next round; None while no round could change anything."""
     if not (pool.waiting or pool.waiting_plans or pool.can_change()):
         return None
-    return pool.open_round.until if pool.open_round else after_changes_at(pool)
+    if pool.open_round:
+        return pool.open_round.until
+    open_, due = pool.schedule.open, after_changes_at(pool)
+    from_ms = pool.schedule.rounds_from()
+    if open_ is None or from_ms is None:
+        return due
+    return open_.until if due is None else min(open_.until, max(due, from_ms))
 
 
 def after_changes_at(pool: Pool) -> int | None:

@@ -1,36 +1,50 @@
-"""The proposal of a pool's scheduler, checked, as an event that the next rounds carry out."""
+"""The proposals of a pool's scheduler as events: when one is opened, and what it allots.
+
+`decide` never waits for a scheduler, which may take seconds: it opens a proposal (a fact) and goes
+on. The shell that drives the decider reads `state.schedule.open`, has the request of `request.py`
+answered, and offers the answer as a local input. A service does so from another process; a
+simulation calls `request.propose_now` at the same instant.
+"""
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from collections.abc import Iterable, Iterator
 
+from services.placement.core.pool.schedule import Allotted
 from services.placement.core.pool.state import Pool
 from services.placement.core.scheduled.claims import (
     has_unclaimed_room,
     has_vain_claim,
+    holds_in_view,
     is_scheduled,
 )
-from services.placement.core.scheduled.cluster import cluster_view, holds_in_view
 from shared.contracts.checkpoint import wall_ms
 from shared.contracts.construct import construct
-from shared.contracts.schedules import AllottedGpus, GpusAllotted
+from shared.contracts.proposals import ProposalReady, ProposedGpus
+from shared.contracts.schedules import AllottedGpus, GpusAllotted, ProposalFailure, ProposalOpened
 from shared.ledger.decider import Decision
-from shared.schedulers.check import check
-from shared.schedulers.compose import Proposal, propose
-from shared.schedulers.hooks import Hooks
-from shared.schedulers.registry import scheduler_of
-from shared.schedulers.view import ClusterView, gpus_of
 
-CARRIED_OUT = frozenset({"order", "type", "gpus", "share of time"})
-"""Decisions that a pool carries out; on which nodes a gang is placed it decides itself."""
+PROPOSAL_MS = 60_000
+"""Wall ms that a proposal may take: schedulers of the field take up to 5 s for a full view on one
+core, and their process has to start first."""
 EARLY_PARTS = 10
 """A proposal comes a part of a round after the last one at the earliest, where GPUs are free."""
 MEMORY_BYTES, ALLOTTED_BYTES = 200_000, 500_000
 """Of a record of the ledger, which has its bounds."""
-REASON_CHARS = 1000
 FIELDS_BYTES = 48
 """Names of the fields of an allotment, and its number."""
+FAILURES = {
+    "late": f"made no proposal within {PROPOSAL_MS // 1000} s",
+    "died": "its process ended before it made a proposal",
+}
+
+
+def next_step(pool: Pool, now: int) -> Decision | None:
+    """Return what precedes a round: that a proposal is opened, or that none came in its time."""
+    open_ = pool.schedule.open
+    if open_ is None:
+        return open_proposal(pool, now) if is_due(pool, now) else None
+    return without_proposal(pool, "late", now) if now >= open_.until else None
 
 
 def is_due(pool: Pool, now: int) -> bool:
@@ -58,56 +72,79 @@ def round_ms(pool: Pool) -> int:
     return max(1, wall_ms(pool.settings.scheduler_round_s, pool.time_scale))
 
 
-def allot(pool: Pool, now: int) -> Decision:
-    """Return the proposal as an event; what breaks a rule is refused whole, and named."""
-    assert pool.settings is not None
-    name = pool.settings.scheduler or ""
-    memory: dict[str, Any] = {}
-    if pool.schedule.scheduler == name:
-        memory = json.loads(pool.schedule.memory)
-    refused, text = "", "{}"
-    allotted: tuple[AllottedGpus, ...] = ()
-    try:
-        scheduler = carried_out(scheduler_of(name))
-        view = cluster_view(pool, now, scheduler.most_waiting)
-        proposal = Proposal(name, {})
-        if view.nodes and view.jobs:
-            proposal = propose(scheduler, view, memory)
-        check(view, proposal)
-        allotted = allotted_gpus(pool, view, proposal)
-        check_bytes("allotments", sum(map(bytes_of, allotted)), ALLOTTED_BYTES)
-        text = json.dumps(memory, sort_keys=True)
-        check_bytes("memory", len(text), MEMORY_BYTES)
-    except Exception as error:  # Of a package of others, it may be any.
-        reason = (str(error) or type(error).__name__)[:REASON_CHARS]
-        refused = reason if name in reason else f"scheduler {name}: {reason}"
-        allotted, text = (), "{}"
+def open_proposal(pool: Pool, now: int) -> Decision:
     return Decision(
         construct(
-            GpusAllotted,
-            pool=pool.name,
-            scheduler=name,
-            number=pool.schedule.number + 1,
-            allotted=allotted,
-            until=now + round_ms(pool),
-            memory=text,
-            refused=refused,
+            ProposalOpened, pool=pool.name, scheduler=scheduler_of(pool), until=now + PROPOSAL_MS
         )
     )
 
 
-def carried_out(scheduler: Hooks) -> Hooks:
-    """Return the scheduler. Raises ValueError if it decides what no pool carries out."""
-    others = [name for name in scheduler.decides if name not in CARRIED_OUT]
-    if others:
-        raise ValueError(f"scheduler {scheduler.name}: decides {', '.join(others)}, as no pool can")
-    return scheduler
+def apply_proposal(pool: Pool, message: ProposalReady, now: int) -> Iterator[Decision]:
+    """Yield the proposal as an event; an answer to another one than the open one is too late."""
+    open_ = pool.schedule.open
+    if open_ is None or open_.seq != message.at_seq:
+        return
+    if message.failed:
+        yield without_proposal(pool, message.failed, now)
+        return
+    allotted = tuple(allotments(pool, message.proposed))
+    refused = message.refused or too_large(pool, allotted, message.memory)
+    if refused:
+        yield recorded(pool, now, refused=refused)
+    else:
+        yield recorded(pool, now, allotted, message.memory)
 
 
-def check_bytes(part: str, size: int, most: int) -> None:
-    """Raise ValueError if a part of the event is too large for a record."""
-    if size > most:
-        raise ValueError(f"{part} of {size} bytes, must be at most {most}")
+def without_proposal(pool: Pool, failed: ProposalFailure, now: int) -> Decision:
+    """Return the event that keeps the last allotments; without any the ranked queue decides."""
+    last = pool.schedule
+    if not last.scheduler or last.refused:
+        return recorded(pool, now, refused=f"scheduler {scheduler_of(pool)}: {FAILURES[failed]}")
+    kept = tuple(
+        of_job(job_id, own) for job_id, own in last.allotted.items() if job_id in pool.jobs
+    )
+    return recorded(pool, now, kept, last.memory, kept=failed)
+
+
+def recorded(
+    pool: Pool,
+    now: int,
+    allotted: tuple[AllottedGpus, ...] = (),
+    memory: str = "{}",
+    *,
+    refused: str = "",
+    kept: ProposalFailure = "",
+) -> Decision:
+    return Decision(
+        construct(
+            GpusAllotted,
+            pool=pool.name,
+            scheduler=scheduler_of(pool),
+            number=pool.schedule.number + 1,
+            allotted=allotted,
+            until=now + round_ms(pool),
+            memory=memory,
+            refused=refused,
+            kept=kept,
+        )
+    )
+
+
+def scheduler_of(pool: Pool) -> str:
+    return (pool.settings.scheduler if pool.settings else None) or ""
+
+
+def too_large(pool: Pool, allotted: Iterable[AllottedGpus], memory: str) -> str:
+    """Return the rule that a proposal breaks which fits in no record, "" if it fits."""
+    sizes = (
+        ("allotments", sum(map(bytes_of, allotted)), ALLOTTED_BYTES),
+        ("memory", len(memory), MEMORY_BYTES),
+    )
+    for part, size, most in sizes:
+        if size > most:
+            return f"scheduler {scheduler_of(pool)}: {part} of {size} bytes, must be at most {most}"
+    return ""
 
 
 def bytes_of(own: AllottedGpus) -> int:
@@ -115,21 +152,23 @@ def bytes_of(own: AllottedGpus) -> int:
     return len(own.job_id) + len(own.gpu_type) + FIELDS_BYTES
 
 
-def allotted_gpus(pool: Pool, view: ClusterView, proposal: Proposal) -> tuple[AllottedGpus, ...]:
-    """Return the allotments by job id, with those of jobs that the scheduler does not see."""
-    by_id: dict[str, AllottedGpus] = {}
+def allotments(pool: Pool, proposed: Iterable[ProposedGpus]) -> Iterator[AllottedGpus]:
+    """Yield the allotments by job id, with those of jobs that the scheduler does not see.
+
+    A job that has left since the view was taken has none.
+    """
+    by_id: dict[str, Allotted] = {}
     for job in pool.running.values():
         if is_scheduled(job) and job.phase != "stopping" and not holds_in_view(pool, job):
             node = pool.board.nodes[job.nodes[0]]
-            by_id[job.job_id] = of_job(job.job_id, node.kind.gpu_type, len(job.allocations))
-    for job_id, placement in proposal.placements.items():
-        gpu_type = view.type_of(placement)
-        if gpu_type is not None:
-            shape = pool.jobs[job_id].shape
-            workers = max(shape.min_workers, gpus_of(placement) // shape.gpus)
-            by_id[job_id] = of_job(job_id, gpu_type, workers)
-    return tuple(by_id[job_id] for job_id in sorted(by_id))
+            by_id[job.job_id] = Allotted(node.kind.gpu_type, len(job.allocations))
+    for own in proposed:
+        if (of := pool.jobs.get(own.job_id)) is not None:
+            shape = of.shape
+            workers = max(shape.min_workers, own.gpus // shape.gpus)
+            by_id[own.job_id] = Allotted(own.gpu_type, workers)
+    return (of_job(job_id, by_id[job_id]) for job_id in sorted(by_id))
 
 
-def of_job(job_id: str, gpu_type: str, workers: int) -> AllottedGpus:
-    return construct(AllottedGpus, job_id=job_id, gpu_type=gpu_type, workers=workers)
+def of_job(job_id: str, own: Allotted) -> AllottedGpus:
+    return construct(AllottedGpus, job_id=job_id, gpu_type=own.gpu_type, workers=own.workers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from services.placement.core.pool.allocations import slots_of
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.schedule import Allotted
 from services.placement.core.pool.shape import GPU, Shape
@@ -15,6 +16,13 @@ def is_scheduled(job: Job) -> bool:
     that has room.
     """
     return job.shape.gpus > 0 and job.shape.milli == GPU and not job.shape.nodes
+
+
+def holds_in_view(pool: Pool, job: Job) -> bool:
+    """Return whether the job has GPUs that the scheduler sees as its own."""
+    if job.phase not in ("placed", "running") or not is_scheduled(job):
+        return False
+    return all(map(pool.board.is_indexed, slots_of(job)))
 
 
 def allotted_shape(job: Job, own: Allotted) -> Shape:

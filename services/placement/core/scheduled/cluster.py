@@ -15,7 +15,7 @@ from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import QueueScan
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.protection import movable_from_ms
-from services.placement.core.scheduled.claims import is_scattered, is_scheduled
+from services.placement.core.scheduled.claims import holds_in_view, is_scattered, is_scheduled
 from shared.contracts.checkpoint import speed, type_speed
 from shared.performance.rates import RateTable
 from shared.schedulers.hooks import Hooks
@@ -23,13 +23,6 @@ from shared.schedulers.view import CandidateJob, ClusterView, Estimates, Placeme
 
 LEAST_WORK_S = 1.0
 """Work that is left of a job which runs longer than it was expected to."""
-
-
-def holds_in_view(pool: Pool, job: Job) -> bool:
-    """Return whether the job has GPUs that the scheduler sees as its own."""
-    if job.phase not in ("placed", "running") or not is_scheduled(job):
-        return False
-    return all(map(pool.board.is_indexed, slots_of(job)))
 
 
 def cluster_view(pool: Pool, now: int, most_waiting: int = Hooks.most_waiting) -> ClusterView:

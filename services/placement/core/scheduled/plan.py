@@ -25,8 +25,7 @@ from services.placement.core.round.protection import movable_from_ms
 from services.placement.core.round.reasons import PassedOver
 from services.placement.core.round.view import Policy, View
 from services.placement.core.scheduled.allot import early_ms
-from services.placement.core.scheduled.claims import allotted_shape, is_scheduled
-from services.placement.core.scheduled.cluster import holds_in_view
+from services.placement.core.scheduled.claims import allotted_shape, holds_in_view, is_scheduled
 
 
 def plan_scheduled(pool: Pool, view: View) -> Plan:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from services.placement.core.decide import Placement
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.state import Pool
+from services.placement.core.scheduled.request import propose_now
 from shared.contracts.admission import CancelRequested, JobAdmitted, JobReadmitted
 from shared.contracts.base import Event, Model
 from shared.contracts.job_spec import Gang, JobSpec
@@ -50,6 +51,8 @@ class Lane:
     now: int = START
     seq: int = 0
     ids: count[int] = field(default_factory=lambda: count(1))
+    proposes: bool = True
+    """Makes the proposals of the pool's scheduler as soon as they are opened."""
 
     def feed(self, *inputs: Input, after_ms: int = 0) -> list[Event]:
         self.now += after_ms
@@ -63,6 +66,8 @@ class Lane:
             self.decider.evolve(self.state, fact)
             self.facts.append(fact)
             decided.append(decision.event)
+        if self.proposes and (proposal := propose_now(self.state)) is not None:
+            decided += self.feed(self.an("local", proposal))
         return decided
 
     def wake(self) -> list[Event]:

@@ -11,13 +11,21 @@ from dataclasses import replace
 
 import pytest
 
+from services.placement.children.frames import framed
+from services.placement.children.process import ChildDied
 from services.placement.core.round.view import view_of
 from services.placement.core.solver.contended import instance_for_round
 from services.placement.core.solver.export import instance_of
 from services.placement.core.solver.instance import Instance
 from services.placement.core.solver.solve import solve
-from services.placement.solver.frames import SolverReply, SolverRequest, pack, reply_of, request_of
-from services.placement.solver.process import PROGRAM, Solver, SolverDied
+from services.placement.solver.messages import (
+    SolverReply,
+    SolverRequest,
+    pack,
+    reply_of,
+    request_of,
+)
+from services.placement.solver.process import PROGRAM, Solver
 from tests.patience import PATIENCE_S
 from tests.services.placement.core.lane import job, lane
 
@@ -54,9 +62,9 @@ async def solver() -> AsyncIterator[Solver]:
 
 def test_frames_carry_every_field() -> None:
     given = SolverRequest(instance(), WORK, None)
-    assert request_of(pack(given)[4:]) == given
+    assert request_of(pack(given)) == given
     reply = SolverReply(solve(given.instance, WORK), 1.5)
-    assert reply_of(pack(reply)[4:]) == reply
+    assert reply_of(pack(reply)) == reply
 
 
 @pytest.mark.parametrize("seed", ["1", "4242"])
@@ -80,7 +88,7 @@ async def test_killed_while_it_solves_it_is_started_again(solver: Solver) -> Non
     await asyncio.sleep(0.3)
     assert not task.done()
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(SolverDied):
+    with pytest.raises(ChildDied):
         await task
     reply = await solver.solve(instance(), WORK, PATIENCE_S)
     assert reply.solved == solve(instance(), WORK) and solver.starts == 2
@@ -106,7 +114,7 @@ async def test_it_ends_when_its_parent_hangs_up(solver: Solver) -> None:
 
 
 async def test_a_reply_to_a_parent_that_is_gone_is_no_error() -> None:
-    candidate = pack(SolverRequest(instance(), WORK, PATIENCE_S))
+    candidate = framed(pack(SolverRequest(instance(), WORK, PATIENCE_S)))
     reading, writing = os.pipe()
     os.close(reading)
     process = await asyncio.create_subprocess_exec(
@@ -119,7 +127,7 @@ async def test_a_reply_to_a_parent_that_is_gone_is_no_error() -> None:
 
 async def test_a_malformed_instance_kills_the_process_and_no_more(solver: Solver) -> None:
     bad = replace(instance(), full_nodes="many")  # type: ignore[arg-type]
-    with pytest.raises(SolverDied):
+    with pytest.raises(ChildDied):
         await solver.solve(bad, WORK, PATIENCE_S)
     assert (await solver.solve(instance(), WORK, PATIENCE_S)).solved.objective
 

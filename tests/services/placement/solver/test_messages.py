@@ -24,8 +24,13 @@ from services.placement.core.solver.instance import (
     VictimShare,
     Wait,
 )
-from services.placement.solver import frames
-from services.placement.solver.frames import HEAD_BYTES, SolverReply, SolverRequest
+from services.placement.solver.messages import (
+    SolverReply,
+    SolverRequest,
+    pack,
+    reply_of,
+    request_of,
+)
 
 SLOT = Slot("n1", (0, 3), 1000, 2000, 4096)
 REQUEST = GangRequest("j1", 2, 2, 1000, 2000, 4096, 1, 3, (0,), (950,), 0, 70, victims=(0,))
@@ -52,19 +57,13 @@ INSTANCE = Instance(
 )
 
 
-def body_of(framed: bytes) -> bytes:
-    head, body = framed[:HEAD_BYTES], framed[HEAD_BYTES:]
-    assert frames.length(head) == len(body)
-    return body
-
-
 @pytest.mark.parametrize("wall_s", [None, 0.5])
 def test_a_request_keeps_instance_and_limits(wall_s: float | None) -> None:
     request = SolverRequest(INSTANCE, 2.5, wall_s)
-    assert frames.request_of(body_of(frames.pack(request))) == request
+    assert request_of(pack(request)) == request
 
 
 def test_a_reply_keeps_its_solution() -> None:
     solution = Solution(PLAN, "optimal", 70, 60, 70, {"value": 70}, exact=False)
     reply = SolverReply(solution, 12.5)
-    assert frames.reply_of(body_of(frames.pack(reply))) == reply
+    assert reply_of(pack(reply)) == reply

@@ -1,4 +1,4 @@
-"""Frames of the solver's pipes: a length of four bytes, then msgpack of plain data."""
+"""Messages of the solver's pipes: msgpack of plain data."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import msgspec
 
 from services.placement.core.solver.instance import Instance, Solution
-
-HEAD_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +27,7 @@ class SolverReply:
 
 
 def pack(message: SolverRequest | SolverReply) -> bytes:
-    body = msgspec.msgpack.encode(message)
-    return len(body).to_bytes(HEAD_BYTES, "big") + body
-
-
-def length(head: bytes) -> int:
-    return int.from_bytes(head, "big")
+    return msgspec.msgpack.encode(message)
 
 
 def request_of(body: bytes) -> SolverRequest:

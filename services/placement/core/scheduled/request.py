@@ -1,0 +1,97 @@
+"""A request for a proposal, and its answer: what the process of a scheduler gets and gives back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from services.placement.core.pool.state import Pool
+from services.placement.core.scheduled.cluster import cluster_view, first_waiting
+from shared.contracts.proposals import ProposalReady, ProposedGpus
+from shared.schedulers.check import check
+from shared.schedulers.compose import Proposal, propose
+from shared.schedulers.hooks import Hooks
+from shared.schedulers.registry import scheduler_of
+from shared.schedulers.view import ClusterView, gpus_of
+
+CARRIED_OUT = frozenset({"order", "type", "gpus", "share of time"})
+"""Decisions that a pool carries out; on which nodes a gang is placed it decides itself."""
+REASON_CHARS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalRequest:
+    """The view of a scheduler, and its memory of the last proposal."""
+
+    at_seq: int
+    scheduler: str
+    view: ClusterView
+    queue: tuple[str, ...]
+    """Waiting jobs of the view, in the order of the queue."""
+    memory: str
+    """JSON"""
+
+
+def request_of(pool: Pool) -> ProposalRequest:
+    """Return the request of the open proposal: the pool as it is now, at that moment."""
+    open_, last = pool.schedule.open, pool.schedule
+    assert open_ is not None and pool.settings is not None
+    return ProposalRequest(
+        open_.seq,
+        pool.settings.scheduler or "",
+        cluster_view(pool, open_.at),
+        tuple(job.job_id for job in first_waiting(pool, Hooks.most_waiting)),
+        last.memory,
+    )
+
+
+def propose_now(pool: Pool) -> ProposalReady | None:
+    """Return the answer to offer at the same instant, for a simulation; None without a request."""
+    return answer_to(request_of(pool)) if pool.schedule.open is not None else None
+
+
+def answer_to(request: ProposalRequest) -> ProposalReady:
+    """Return the proposal of the scheduler; what breaks a rule is refused whole, and named."""
+    name, memory = request.scheduler, json.loads(request.memory)
+    try:
+        proposed = proposed_gpus(carried_out(scheduler_of(name)), request, memory)
+        text = json.dumps(memory, sort_keys=True)
+    except Exception as error:  # Of a package of others, it may be any.
+        reason = (str(error) or type(error).__name__)[:REASON_CHARS]
+        refused = reason if name in reason else f"scheduler {name}: {reason}"
+        return ProposalReady(at_seq=request.at_seq, refused=refused)
+    return ProposalReady(at_seq=request.at_seq, proposed=proposed, memory=text)
+
+
+def carried_out(scheduler: Hooks) -> Hooks:
+    """Return the scheduler. Raises ValueError if it decides what no pool carries out."""
+    others = [name for name in scheduler.decides if name not in CARRIED_OUT]
+    if others:
+        raise ValueError(f"scheduler {scheduler.name}: decides {', '.join(others)}, as no pool can")
+    return scheduler
+
+
+def proposed_gpus(
+    scheduler: Hooks, request: ProposalRequest, memory: dict[str, Any]
+) -> tuple[ProposedGpus, ...]:
+    """Return the GPUs of each job by id; `memory` is changed. Raises ValueError on nonsense."""
+    view = shown(request, scheduler.most_waiting)
+    proposal = Proposal(request.scheduler, {})
+    if view.nodes and view.jobs:
+        proposal = propose(scheduler, view, memory)
+    check(view, proposal)
+    return tuple(
+        ProposedGpus(job_id=job_id, gpu_type=gpu_type, gpus=gpus_of(placement))
+        for job_id, placement in sorted(proposal.placements.items())
+        if (gpu_type := view.type_of(placement)) is not None
+    )
+
+
+def shown(request: ProposalRequest, most_waiting: int) -> ClusterView:
+    """Return the view with so many waiting jobs at most, the first of the queue."""
+    left_out = set(request.queue[most_waiting:])
+    if not left_out:
+        return request.view
+    jobs = tuple(job for job in request.view.jobs if job.job_id not in left_out)
+    return replace(request.view, jobs=jobs)

@@ -1,0 +1,1 @@
+"""The process in which a scheduler of a pool makes its proposals."""
