@@ -11,6 +11,7 @@ from services.placement.core.pool import loss_budget, overdue
 from services.priority.core.history.distributions import BINS
 from shared.contracts.pools import (
     EasyRuntime,
+    Packing,
     PreemptionProtection,
     QueueMode,
     default_of,
@@ -48,6 +49,8 @@ RATIOS = frozenset({"gittins", "srsf"})
 """Policies whose keys are logarithms: under them tenants are entitled to GPUs."""
 USES_HISTORY = frozenset({"qssf", "gittins"})
 
+ENGINE_ALONE = ("scheduler", "packing")
+"""Settings of pools that only the engine, which runs the deciders, carries out."""
 MAX_NODE_GPUS = 62
 """GPUs of a node, at most: each is a bit of one integer."""
 
@@ -97,6 +100,15 @@ class Rules:
     """Policy that a learned one re-ranks: one whose key does not change with service."""
     band: float = 0.0
     """Score within which a learned policy leaves the order to its base."""
+    scheduler: str | None = default_of("scheduler")
+    packing: Packing = default_of("packing")
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for settings of which the kernel knows the default alone."""
+        for name in ENGINE_ALONE:
+            if (value := getattr(self, name)) != default_of(name):
+                rule = "the compiled kernel has no such rounds, use simulator.engine"
+                raise ValueError(f"{name}: {value!r}: {rule}")
 
 
 @dataclass(frozen=True, slots=True)

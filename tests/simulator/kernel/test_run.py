@@ -21,3 +21,9 @@ def test_rules_have_the_names_of_pool_settings() -> None:
 @pytest.mark.parametrize("setting", SHARED)
 def test_a_rule_has_the_default_of_its_setting(setting: str) -> None:
     assert getattr(Rules(), setting) == default_of(setting)
+
+
+@pytest.mark.parametrize(("setting", "value"), [("scheduler", "gavel"), ("packing", "fragments")])
+def test_what_the_kernel_does_not_know_is_refused(setting: str, value: str) -> None:
+    with pytest.raises(ValueError, match=f"{setting}: '{value}': .*use simulator.engine"):
+        Rules(**{setting: value})
