@@ -136,7 +136,10 @@ def estimates_of(pool: Pool, job: Job, types: tuple[str, ...], now: int) -> Esti
 
 
 def work_left_s(pool: Pool, job: Job, now: int) -> float | None:
-    """Return the seconds of work that are left; None if the run time is not known."""
+    """Return the seconds of work that are left; None if the run time is not known.
+
+    No start outlasts the walltime of its job, at which it is ended.
+    """
     estimate_ms = job.estimate_ms(pool.time_scale)
     if estimate_ms is None:
         return None
@@ -145,4 +148,8 @@ def work_left_s(pool: Pool, job: Job, now: int) -> float | None:
     types = {pool.board.nodes[name].kind.gpu_type for name in names}
     pace = speed(job.spec, len(job.allocations), types) if job.allocations else 1.0
     done_s = job.done_s + worked_ms / 1000 * pool.time_scale * pace
-    return max(LEAST_WORK_S, estimate_ms / 1000 * pool.time_scale - done_s)
+    left_s = estimate_ms / 1000 * pool.time_scale - done_s
+    if job.started_at and job.spec.walltime_s is not None:
+        rest_s = job.spec.walltime_s - job.ran_ms(now) / 1000 * pool.time_scale
+        left_s = min(left_s, rest_s * pace)
+    return max(LEAST_WORK_S, left_s)

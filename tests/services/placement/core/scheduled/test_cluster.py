@@ -83,6 +83,16 @@ def test_the_work_that_is_left_is_the_estimate_less_what_ran() -> None:
     assert view.job_by_id["one"].held_s == 100.0
 
 
+def test_no_start_outlasts_the_walltime_of_its_job() -> None:
+    """On a type of half the speed 800 s of work would be left, and 900 s are until its end."""
+    pool = Lane()
+    pool.pool()
+    pool.node("a", 4, gpu_type="slow")
+    pool.run(job("one", 4, walltime_s=1000, gpu_speeds={"slow": 0.5}))
+    view = cluster_view(pool.state, pool.now + 100_000)
+    assert view.job_by_id["one"].estimates.work_left == 450.0
+
+
 def test_of_many_waiting_jobs_a_scheduler_sees_the_first_of_the_queue() -> None:
     pool = lane("a", gpus=1)
     pool.submit(*(job(f"j{n}", 1) for n in range(1, 6)))
