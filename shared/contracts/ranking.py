@@ -135,7 +135,8 @@ class Ranked(Model):
     )
     run_s: float | None = Field(
         None,
-        description="predicted run time, cluster s; of waiting jobs where EASY backfills by it",
+        description="predicted run time, cluster s; of waiting jobs where EASY backfills by it, or "
+        "that declare none where CP-SAT or a scheduler decides by it",
     )
 
 

@@ -87,7 +87,7 @@ class Job:
     """By allocation id; an entry goes when its release is folded."""
     gpus: float = 0.0
     predicted_s: float | None = None
-    """Run time that priority predicts, in cluster s, where EASY backfills by it."""
+    """Run time that priority predicts, in cluster s, where a round decides by it."""
     ready: set[int] = field(default_factory=set)
     master_port: int | None = None
     """Port of the worker of rank 0, once it is ready."""

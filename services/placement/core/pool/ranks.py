@@ -22,7 +22,7 @@ class Ranks:
     gittins_s: dict[str, float] = field(default_factory=dict)
     """By job id: Gittins rank of jobs on GPUs in cluster seconds, where stops have a price."""
     run_s: dict[str, float] = field(default_factory=dict)
-    """By job id: predicted run time of waiting jobs in cluster s, where EASY backfills by it."""
+    """By job id: predicted run time of waiting jobs in cluster s, where a round decides by it."""
 
 
 @dataclass(slots=True)

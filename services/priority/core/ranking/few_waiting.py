@@ -18,7 +18,7 @@ from shared.contracts.pools import RuntimeSource
 
 SUBMIT, TIER, GPUS, KEPT = (COLUMN[name] for name in ("submit_ms", "tier", "gpus", "kept_ms"))
 WALLTIME, DURATION, MEAN = (COLUMN[name] for name in ("walltime_s", "duration_s", "mean_s"))
-LEFT, GITTINS = COLUMN["left_s"], COLUMN["gittins_s"]
+LEFT, GITTINS, SAMPLES = (COLUMN[name] for name in ("left_s", "gittins_s", "samples"))
 
 
 class WaitingRow(NamedTuple):
@@ -35,6 +35,10 @@ class WaitingRow(NamedTuple):
     gittins_s: float
     mean_s: float
     """Run time by history, whatever the source."""
+    samples: float
+    """Jobs that it is learnt from; 0: it is the prior's."""
+    walltime_s: float
+    """NaN: none is declared."""
 
 
 def waiting_row(table: JobTable, row: int, clock: Clock, source: RuntimeSource) -> WaitingRow:
@@ -52,7 +56,15 @@ def waiting_row(table: JobTable, row: int, clock: Clock, source: RuntimeSource) 
         left_s = max(LEAST_S, run_s - values[KEPT] / 1000.0 * clock.time_scale)
     submit_s = (values[SUBMIT] - clock.origin) / 1000.0 * clock.time_scale
     return WaitingRow(
-        values[TIER], values[GPUS], submit_s, run_s, left_s, values[GITTINS], values[MEAN]
+        tier=values[TIER],
+        gpus=values[GPUS],
+        submit_s=submit_s,
+        run_s=run_s,
+        left_s=left_s,
+        gittins_s=values[GITTINS],
+        mean_s=values[MEAN],
+        samples=values[SAMPLES],
+        walltime_s=values[WALLTIME],
     )
 
 

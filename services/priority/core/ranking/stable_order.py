@@ -18,7 +18,7 @@ from services.priority.core.queue.table import RUNNING, WAITING, Rows
 from services.priority.core.ranking import few_waiting
 from services.priority.core.ranking.few_running import FEW, KEYS, running_row
 from services.priority.core.ranking.running import prices_stops, running_jobs
-from services.priority.core.ranking.waiting import backfills_by_history, waiting_jobs
+from services.priority.core.ranking.waiting import published_run_s, run_times_of, waiting_jobs
 from services.priority.core.state import PriorityState
 from shared.contracts.construct import construct
 from shared.contracts.pools import PoolConfigured, RuntimeSource
@@ -108,8 +108,8 @@ def score_running(
 def refresh_order(queue: PriorityState, pool: PoolConfigured, now: int) -> OrderCache:
     """Bring the cached order up to date."""
     cache = queue.order_cache
-    backfills = backfills_by_history(pool)
-    key = (pool.base_policy, pool.runtime, pool.time_scale, queue.origin, backfills)
+    published = run_times_of(pool)
+    key = (pool.base_policy, pool.runtime, pool.time_scale, queue.origin, published)
     if cache.key != key:
         cache.begin(key, queue.waiting)
     if cache.stale:
@@ -127,18 +127,15 @@ def few_positions(
 ) -> list[Position]:
     """Return what `positions_of` does, for a policy in `few_waiting.KEYS`."""
     policy, key_of = POLICIES[pool.base_policy], few_waiting.KEYS[pool.base_policy]
-    source, has_run_s = policy.source or pool.runtime, backfills_by_history(pool)
+    source, published = policy.source or pool.runtime, run_times_of(pool)
     queue.order_cache.uses_runtime = pool.base_policy not in few_waiting.TIMELESS
     clock = queue.clock(now)
     positions = []
     for name in names:
         job = few_waiting.waiting_row(queue.table, queue.jobs[name].row, clock, source)
         score = policy.score(key_of(job))
-        ranked = (
-            construct(Ranked, job_id=name, score=score, run_s=job.mean_s)
-            if has_run_s
-            else construct(Ranked, job_id=name, score=score)
-        )
+        more = published_run_s(published, job.mean_s, job.samples, job.walltime_s)
+        ranked = construct(Ranked, job_id=name, score=score, **more)
         positions.append((job.tier, -score, job.submit_s, name, ranked))
     return positions
 

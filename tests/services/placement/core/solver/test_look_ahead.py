@@ -8,6 +8,7 @@ from services.placement.core.solver.export import instance_of
 from services.placement.core.solver.instance import Instance, RoundPlan, Wait
 from services.placement.core.solver.solve import solve
 from shared.contracts.placement import JobHeld, JobPlaced
+from shared.contracts.ranking import QueueRanked, Ranked
 from tests.services.placement.core.lane import Lane, job, only
 
 DENSE = {"v100": 1.0, "k80": 0.1}
@@ -71,6 +72,16 @@ def test_a_short_job_starts_on_the_slow_gpu_at_once() -> None:
     assert made.state.open_round is None
     assert [event.job_id for event in placed] in ([], ["short"])
     assert [slot.slot.node_id for slot in made.job("short").allocations.values()] == ["slow"]
+
+
+def test_a_job_that_declares_no_run_time_waits_by_the_predicted_one() -> None:
+    made = busy()
+    ranked = (Ranked(job_id="long", score=0.0, run_s=1000.0),)
+    order = QueueRanked(pool="p", base_policy="fcfs", ranked=ranked)
+    made.feed(made.an("priority", order))
+    made.submit(job("long", gpu_speeds=DENSE), after_ms=1000)
+    assert answered(made) == []
+    assert made.job("long").phase == "waiting"
 
 
 def test_without_an_estimate_nothing_is_waited_for() -> None:
