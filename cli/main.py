@@ -29,6 +29,7 @@ from cli.commands.logs import logs
 from cli.commands.nodes import cordon, drain, nodes, queue, uncordon
 from cli.commands.open import open_
 from cli.commands.pipeline import pipeline
+from cli.commands.policies import policies
 from cli.commands.pools import pools
 from cli.commands.replay import replay
 from cli.commands.retry import retry
@@ -77,6 +78,7 @@ PLAIN = (
     simulate_llm,
     simulate_retraining,
     apply,
+    policies,
     validate,
     what_if,
     verify,

@@ -12,7 +12,7 @@ from cli.api.http import Api, Json, part
 from cli.errors import BadInput, NotFound, Refused
 from cli.input import assignments
 from cli.input.arguments import AsJson, Data
-from cli.text.output import emit, table, text_of
+from cli.text.output import emit, report_line, table, text_of
 
 pools = typer.Typer(no_args_is_help=True, help="Pools: list, show, create, set, delete, settings.")
 
@@ -136,7 +136,28 @@ def checked_settings(pool: str, changes: Json) -> Json:
     """Return the body with these settings of a pool. Raises BadInput."""
     from shared.contracts.pools import ConfigurePool
 
-    return assignments.merge_settings(ConfigurePool, {"pool": pool}, changes)
+    body = assignments.merge_settings(ConfigurePool, {"pool": pool}, changes)
+    if scheduler := changes.get("scheduler"):
+        check_scheduler(str(scheduler))
+    return body
+
+
+def check_scheduler(name: str) -> None:
+    """Say that a scheduler is not installed here; placement may have its package.
+
+    Raises BadInput for one that decides what no pool carries out.
+    """
+    from shared.schedulers.in_pools import not_carried_out
+    from shared.schedulers.registry import scheduler_classes
+
+    own = scheduler_classes().get(name)
+    if own is None:
+        report_line(
+            f"scheduler {name} is not installed here; `berth policies` lists those that are"
+        )
+    elif left := not_carried_out(own.decides):
+        others = "`berth policies --pools` lists those of pools"
+        raise BadInput(f"scheduler: {name} decides {', '.join(left)}, as no pool can; {others}")
 
 
 def _pools(client: Api) -> list[Json]:

@@ -39,7 +39,8 @@ PLANNERS: dict[str, tuple[str, Walltime]] = {
     "cpsat": ("cpsat", "none"),
     "look_ahead": ("cpsat", "oracle"),
 }
-"""Solver of the pool, and the run times that jobs declare: without one nothing is waited for."""
+"""Solver of the pool, and the run times that jobs declare: of one without, it is predicted from jobs
+like it that ended."""
 
 
 @dataclass(slots=True)

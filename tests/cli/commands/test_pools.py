@@ -67,6 +67,7 @@ def test_values_are_json_or_words_and_lists_may_have_commas() -> None:
         ("rank_ms", "no value: rank_ms; NAME=VALUE is allowed"),
         ("rank=5", "unknown setting: rank; one of allow_injection, assumed_restart_s, "),
         ("pool=other", "unknown setting: pool; "),
+        ("scheduler=dally", "^scheduler: dally decides nodes, as no pool can; `berth policies"),
         ("rank_ms=-1", "^rank_ms: -1; greater than or equal to 0 is allowed$"),
         ("stop_after_s=3", "^stop_after_s: 3; greater than or equal to 5 or 'keep' is allowed$"),
         (
@@ -78,6 +79,15 @@ def test_values_are_json_or_words_and_lists_may_have_commas() -> None:
 def test_a_wrong_setting_is_named_with_value_and_rule(word: str, complaint: str) -> None:
     with pytest.raises(BadInput, match=complaint):
         checked_settings("gpu", parse_assignments([word]))
+
+
+def test_a_scheduler_of_another_package_is_left_to_placement_with_a_remark(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert checked_settings("gpu", {"scheduler": "own"})["scheduler"] == "own"
+    assert "scheduler own is not installed here" in capsys.readouterr().err
+    assert checked_settings("gpu", {"scheduler": "gavel"})["scheduler"] == "gavel"
+    assert capsys.readouterr().err == ""
 
 
 def test_a_setting_is_given_once() -> None:

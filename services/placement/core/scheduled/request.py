@@ -12,11 +12,10 @@ from shared.contracts.proposals import ProposalReady, ProposedGpus
 from shared.schedulers.check import check
 from shared.schedulers.compose import Proposal, propose
 from shared.schedulers.hooks import Hooks
+from shared.schedulers.in_pools import not_carried_out
 from shared.schedulers.registry import scheduler_of
 from shared.schedulers.view import ClusterView, gpus_of
 
-CARRIED_OUT = frozenset({"order", "type", "gpus", "share of time"})
-"""Decisions that a pool carries out; on which nodes a gang is placed it decides itself."""
 REASON_CHARS = 1000
 
 
@@ -66,8 +65,7 @@ def answer_to(request: ProposalRequest) -> ProposalReady:
 
 def carried_out(scheduler: Hooks) -> Hooks:
     """Return the scheduler. Raises ValueError if it decides what no pool carries out."""
-    others = [name for name in scheduler.decides if name not in CARRIED_OUT]
-    if others:
+    if others := not_carried_out(scheduler.decides):
         raise ValueError(f"scheduler {scheduler.name}: decides {', '.join(others)}, as no pool can")
     return scheduler
 
