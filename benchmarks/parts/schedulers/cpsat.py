@@ -39,8 +39,8 @@ PLANNERS: dict[str, tuple[str, Walltime]] = {
     "cpsat": ("cpsat", "none"),
     "look_ahead": ("cpsat", "oracle"),
 }
-"""Solver of the pool, and the run times that jobs declare: of one without, it is predicted from jobs
-like it that ended."""
+"""Solver of the pool, and the run times that jobs declare; where they declare none these are
+predicted from jobs that ended."""
 
 
 @dataclass(slots=True)
