@@ -16,6 +16,7 @@ from services.failslow.core.measures.node_notes import NodeNotes
 from services.failslow.core.measures.own_times import own_times, own_work
 from services.failslow.core.measures.peers import Thresholds
 from services.failslow.core.state import FailSlowState, GangState
+from services.failslow.core.suspicion.attempts import OfAttempts
 from services.failslow.core.suspicion.comparison import GangVerdict, Rows, is_plausible, judge_gang
 from shared.contracts.faults import GangWorker
 from shared.contracts.reports import IterationTimes, TelemetryReported, WorkersIterated
@@ -53,7 +54,7 @@ class Evidence:
 
     def __init__(self, limits: Thresholds) -> None:
         self._limits = limits
-        self._windows: dict[str, dict[str, WorkerWindows]] = {}
+        self._windows: OfAttempts[dict[str, WorkerWindows]] = OfAttempts(dict)
         """By job and allocation."""
         self._touched: dict[str, None] = {}
         self._notes = NodeNotes()
@@ -63,30 +64,30 @@ class Evidence:
         self._notes.add(report)
         for gang, times in times_of_workers(report, gangs):
             if not gang.validates:
-                self._note(times, report.at)
+                self._note(gang, times, report.at)
 
     def take_news(self, state: FailSlowState) -> list[WorkersIterated]:
         """Return one message per gang with a new suspicion or recovery since the last call."""
         touched, self._touched = self._touched, {}
         limits = state.strictness.thresholds(self._limits)
-        self._windows = {job: w for job, w in self._windows.items() if job in state.gangs}
+        self._windows.forget_ended(state.gangs)
         messages: list[WorkersIterated] = []
         for job_id in touched:
             gang = state.gangs.get(job_id)
             if gang is not None:
                 times = self._times(job_id, gang)
-                noise = self._noise(job_id, limits.reports)
+                noise = self._noise(job_id, gang, limits.reports)
                 verdict = judge_gang(gang, Rows.of(gang, times), limits, noise)
                 if has_news(gang, verdict):
                     notes = self._notes_on(job_id, gang, verdict)
                     messages.append(WorkersIterated(times=times, noise=noise, notes=notes))
         return messages
 
-    def _note(self, times: IterationTimes, at: int) -> None:
+    def _note(self, gang: GangState, times: IterationTimes, at: int) -> None:
         own = own_work(times) if is_plausible(own_times(times)) else None
         if own is None:
             return
-        workers = self._windows.setdefault(times.job_id, {})
+        workers = self._windows.begin(times.job_id, gang.attempt)
         window = window_of(workers.setdefault(times.allocation_id, {}), times.process)
         if at <= window.at:
             return
@@ -98,16 +99,17 @@ class Evidence:
         window.microbatches = times.microbatches
         self._touched[times.job_id] = None
 
-    def _of_job(self, job_id: str) -> dict[Process, ReportWindow]:
+    def _of_job(self, job_id: str, gang: GangState) -> dict[Process, ReportWindow]:
+        workers = self._windows.of(job_id, gang.attempt) or {}
         return {
             (allocation_id, process): window
-            for allocation_id, own in self._windows.get(job_id, {}).items()
+            for allocation_id, own in workers.items()
             for process, window in own.items()
         }
 
     def _times(self, job_id: str, gang: GangState) -> tuple[IterationTimes, ...]:
         """Return the times of a gang's processes, without those that stopped reporting."""
-        windows = self._of_job(job_id)
+        windows = self._of_job(job_id, gang)
         newest = max((window.at for window in windows.values()), default=0)
         workers = {worker.allocation_id: worker for worker in gang.workers.values()}
         return tuple(
@@ -120,16 +122,16 @@ class Evidence:
         self, job_id: str, gang: GangState, verdict: GangVerdict
     ) -> dict[str, tuple[str, ...]]:
         """Return what the nodes of slow workers measured of themselves, by node."""
-        at = max(window.at for window in self._of_job(job_id).values())
+        at = max(window.at for window in self._of_job(job_id, gang).values())
         nodes = dict.fromkeys(gang.workers[rank].node_id for rank in verdict.slow)
         return {node: notes for node in nodes if (notes := self._notes.of(node, at))}
 
-    def _noise(self, job_id: str, reports: int) -> float:
+    def _noise(self, job_id: str, gang: GangState, reports: int) -> float:
         """Return how uncertain the newest medians are by the scatter within the reports.
 
         Most workers are not slow, so that the median is of such a one.
         """
-        windows = self._of_job(job_id).values()
+        windows = self._of_job(job_id, gang).values()
         errors = [median_low(list(window.errors)[-reports:]) for window in windows if window.errors]
         return median_low(errors) if errors else 0.0
 

@@ -18,6 +18,7 @@ from services.failslow.core.diagnosis.worker import known
 from services.failslow.core.gangs import times_of_workers
 from services.failslow.core.measures.own_times import trained
 from services.failslow.core.state import FailSlowState, GangState
+from services.failslow.core.suspicion.attempts import OfAttempts
 from services.failslow.core.suspicion.evidence import MOST_PROCESSES
 from shared.contracts.paces import JobPaceChanged
 from shared.contracts.parallelism import MOST_MICROBATCHES, MOST_STAGES, PipelineProfile
@@ -55,34 +56,37 @@ Place = tuple[int, int]
 """Stage, and rank of the worker."""
 
 
+Places = dict[Place, StageTimes]
+
+
 class PipelineProfiles:
     """By job and place; a shell keeps one per lane."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, dict[Place, StageTimes]] = {}
+        self._jobs: OfAttempts[Places] = OfAttempts(dict)
 
     def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
         """Add the reports that name a stage and its times."""
-        for _, times in times_of_workers(report, gangs):
-            self._note(times)
+        for gang, times in times_of_workers(report, gangs):
+            self._note(gang, times)
 
     def forget_ended(self, state: FailSlowState) -> None:
-        self._jobs = {job: places for job, places in self._jobs.items() if job in state.gangs}
+        self._jobs.forget_ended(state.gangs)
 
     def described(self, change: JobPaceChanged) -> JobPaceChanged:
         """Return the change of a job that became slow with its pipeline, as far as it is known."""
-        places = self._jobs.get(change.job_id)
+        places = self._jobs.of(change.job_id, change.attempt)
         if places is None or not change.is_slow or change.earlier_runs:
             return change
         profile = profile_of(places, change.since_step)
         return change.model_copy(update={"pipeline": profile}) if profile else change
 
-    def _note(self, times: IterationTimes) -> None:
+    def _note(self, gang: GangState, times: IterationTimes) -> None:
         stage, count, sample = times.layout.get(AXIS), times.microbatches, sample_of(times)
         is_bounded = stage is not None and stage < MOST_STAGES and (count or 0) > 0
         if stage is None or count is None or sample is None or not is_bounded:
             return
-        places, place = self._jobs.setdefault(times.job_id, {}), (stage, times.rank)
+        places, place = self._jobs.begin(times.job_id, gang.attempt), (stage, times.rank)
         if place not in places and not _has_room(places, times.rank):
             return
         own = places.setdefault(place, StageTimes(count, None))

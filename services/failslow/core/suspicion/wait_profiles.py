@@ -11,6 +11,7 @@ from services.failslow.core.diagnosis.worker import known
 from services.failslow.core.gangs import times_of_workers
 from services.failslow.core.measures.own_times import trained
 from services.failslow.core.state import FailSlowState, GangState
+from services.failslow.core.suspicion.attempts import OfAttempts
 from shared.contracts.paces import JobPaceChanged
 from shared.contracts.reports import IterationTimes, TelemetryReported
 
@@ -23,15 +24,15 @@ class WaitProfiles:
     """By job and rank; a shell keeps one per lane."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, dict[int, RankTimes]] = {}
+        self._jobs: OfAttempts[dict[int, RankTimes]] = OfAttempts(dict)
 
     def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
         """Add the reports that name steps, own work and waiting; others show no cause."""
-        for _, times in times_of_workers(report, gangs):
-            self._note(times)
+        for gang, times in times_of_workers(report, gangs):
+            self._note(gang, times)
 
     def forget_ended(self, state: FailSlowState) -> None:
-        self._jobs = {job: ranks for job, ranks in self._jobs.items() if job in state.gangs}
+        self._jobs.forget_ended(state.gangs)
 
     def diagnosed(self, change: JobPaceChanged) -> JobPaceChanged:
         """Return the change of a job's pace with its cause, as far as it is known."""
@@ -39,15 +40,15 @@ class WaitProfiles:
             return change
         if change.earlier_runs:
             return with_cause(change, OF_EARLIER_RUNS)
-        ranks = self._jobs.get(change.job_id, {})
+        ranks = self._jobs.of(change.job_id, change.attempt) or {}
         grown_s = change.iteration_s - change.usual_s
         return with_cause(change, cause_of_job(ranks, change.since_step, grown_s))
 
-    def _note(self, times: IterationTimes) -> None:
+    def _note(self, gang: GangState, times: IterationTimes) -> None:
         own, wait = known(trained(times, times.own_s)), known(trained(times, times.wait_s))
         if not (times.steps and own and wait):
             return
-        ranks = self._jobs.setdefault(times.job_id, {})
+        ranks = self._jobs.begin(times.job_id, gang.attempt)
         rank = ranks.setdefault(times.rank, RankTimes())
         if rank.samples and times.steps[-1] <= rank.samples[-1].step:
             return

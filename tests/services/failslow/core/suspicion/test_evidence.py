@@ -109,7 +109,7 @@ def test_times_of_jobs_that_are_not_watched_are_not_kept() -> None:
     evidence.add(report(1, 1.0, 1.0), state.gangs)
     state.gangs.clear()
     assert evidence.take_news(state) == []
-    assert evidence._windows == {}
+    assert evidence._windows.of("j1", 1) is None
 
 
 def test_a_worker_that_names_ever_new_processes_pushes_out_its_own_alone() -> None:
@@ -118,7 +118,7 @@ def test_a_worker_that_names_ever_new_processes_pushes_out_its_own_alone() -> No
     for at in range(3, 400):
         flood = times_of_processes(at, range(1000 * at, 1000 * at + 16))
         evidence.add(flood, state.gangs)
-    kept = evidence._windows["j1"]
+    kept = evidence._windows.begin("j1", 1)
     assert [len(kept[f"0/9/0/{rank}"]) for rank in range(4)] == [MOST_PROCESSES, 1, 1, 1]
 
 

@@ -94,3 +94,17 @@ def test_of_one_worker_so_many_stages_are_followed_as_it_may_have_processes() ->
     profile = described(*rows)
     assert profile is not None
     assert len(profile.forward_s) == MOST_PROCESSES
+
+
+def test_after_a_resize_the_stages_are_those_of_the_ranks_that_are_left() -> None:
+    """It goes on from a checkpoint, so that it counts earlier iterations again."""
+    profiles = PipelineProfiles()
+    before = tuple(stage(rank, step=90, link_s=0.06) for rank in range(4))
+    profiles.add(TelemetryReported(executor_id="e", at=1, times=before), STATE.gangs)
+    smaller = given(FailSlow(), POOL, watched(gang(workers=2, attempt=2)))
+    after = tuple(stage(rank, step=9, link_s=0.02) for rank in range(2))
+    profiles.add(TelemetryReported(executor_id="e", at=2, times=after), smaller.gangs)
+    assert profiles.described(pace_change()).pipeline is None
+    profile = profiles.described(pace_change(attempt=2)).pipeline
+    assert profile is not None
+    assert (len(profile.forward_s), profile.link_delay_s) == (2, (0.02,))

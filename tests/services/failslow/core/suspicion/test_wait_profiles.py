@@ -11,9 +11,9 @@ from tests.services.failslow.paces import pace_change
 CHANGE = pace_change(since_step=8, iterations=8, slowdown=1.4, iteration_s=1.4, confidence=0.9)
 
 
-def watched() -> dict[str, GangState]:
+def watched(attempt: int = 1) -> dict[str, GangState]:
     workers = {worker.rank: worker for worker in gang().workers}
-    return {"j1": GangState("acme", 1, workers)}
+    return {"j1": GangState("acme", attempt, workers)}
 
 
 def report(first: int, waited_s: float, **changes: object) -> TelemetryReported:
@@ -56,3 +56,17 @@ def test_jobs_that_ended_are_forgotten() -> None:
     own = profiles()
     own.forget_ended(FailSlowState(0))
     assert own.diagnosed(CHANGE).cause == "unknown"
+
+
+def test_iterations_that_a_new_attempt_repeats_count() -> None:
+    """Those of the attempt before ran elsewhere, and further than its checkpoint."""
+    own = profiles()
+    for first in (0, 4, 8, 12):
+        own.add(report(first, 0.2), watched(attempt=2))
+    again = CHANGE.model_copy(update={"attempt": 2})
+    assert own.diagnosed(again).cause == "unknown"
+    assert own.diagnosed(CHANGE).cause == "unknown"
+    for first in (16, 20):
+        own.add(report(first, 0.6), watched(attempt=2))
+    later = again.model_copy(update={"since_step": 16})
+    assert own.diagnosed(later).cause == "communication"
