@@ -57,7 +57,7 @@ def place_on_target(pool: Pool, job: Job, target: tuple[Slot, ...], now: int) ->
     terms = {
         "nodes": float(len(nodes)),
         "gpus": gpus_in(target),
-        "health": float(min(pool.board.health(name) for name in nodes)),
+        "health": float(min(pool.board.health(slot.node_id, slot.gpus) for slot in target)),
     }
     score = pool.ranks.scores.get(job.job_id)
     return gangs.place_job(job, allocations, now, policy=POLICY, terms=terms, score=score)

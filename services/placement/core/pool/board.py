@@ -7,18 +7,12 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from services.placement.core.pool.node import Node
 from services.placement.core.pool.shape import GPU, Shape, Slot
+from services.placement.core.pool.suspicions import Fading, slowest, slowest_by_gpu
 from shared.contracts.gang_needs import NodeKind
-
-
-class Fading(NamedTuple):
-    """A suspicion whose job has ended: forgotten at `until`, ms."""
-
-    until: int
-    node_id: str
 
 
 @dataclass(slots=True)
@@ -66,25 +60,33 @@ class Board:
     def order_gpus(self, node_id: str) -> None:
         """Let a node offer its slow GPUs last."""
         node = self.nodes.get(node_id)
-        if node is None or not (node.slow_gpus or self.slow_gpus):
-            return
-        node.slow_gpus = {}
-        for fault_id, slowdown in self.slow.get(node_id, {}).items():
-            if (gpu := self.slow_gpus.get(fault_id)) is not None:
-                node.slow_gpus[gpu] = max(slowdown, node.slow_gpus.get(gpu, 1.0))
+        if node is not None and (node.slow_gpus or self.slow_gpus):
+            node.slow_gpus = slowest_by_gpu(self.slow.get(node_id, {}), self.slow_gpus)
 
-    def health(self, node_id: str) -> float:
-        """Return a node's health in (0, 1]: 1 is healthy, 0.5 runs at half its peers' speed."""
+    def health(self, node_id: str, gpus: Collection[int] | None = None) -> float:
+        """Return a node's health in (0, 1], for a job that has these GPUs of it, None for all.
+
+        1 is healthy, 0.5 runs at half the speed of its peers.
+        """
         slowdowns = self.slow.get(node_id)
-        return 1 / max(slowdowns.values()) if slowdowns else 1.0
+        return 1 / slowest(slowdowns, self.slow_gpus, gpus) if slowdowns else 1.0
+
+    def health_for(self, node_id: str, gpus: int) -> float:
+        """Return the health of so many free GPUs, the healthiest; of all parts if fewer are."""
+        if node_id not in self.slow:
+            return 1.0
+        free = self.nodes[node_id].offered()
+        return self.health(node_id, free[:gpus] if gpus <= len(free) else None)
 
     def rack(self, node_id: str) -> str:
         """Return the node's label `rack`, else the rack its agent reported; empty if unknown."""
         return self.nodes[node_id].rack
 
-    def healthy_first(self, names: Iterable[str]) -> Iterable[str]:
-        """Return the same nodes, the healthiest first, in their order where health is equal."""
-        return sorted(names, key=lambda name: -self.health(name)) if self.slow else names
+    def healthy_first(self, names: Iterable[str], gpus: int) -> Iterable[str]:
+        """Return the same nodes, the healthiest for so many GPUs first, else in their order."""
+        if not self.slow:
+            return names
+        return sorted(names, key=lambda name: -self.health_for(name, gpus))
 
     def index(self, node: Node) -> None:
         """Put a node on the indexes: something may start on it."""
@@ -184,13 +186,13 @@ class Board:
         """Yield nodes with at least so many free GPUs: fewest, then healthiest, then by name."""
         tables = self.tables(types)
         for level in range(gpus, max(map(len, tables), default=0)):
-            yield from self.healthy_first(merge_level(tables, level))
+            yield from self.healthy_first(merge_level(tables, level), gpus)
 
     def downward(self, types: tuple[str, ...], gpus: int) -> Iterator[str]:
         """Yield the same nodes, most free GPUs first, then healthiest, then name."""
         tables = self.tables(types)
         for level in range(max(map(len, tables), default=0) - 1, gpus - 1, -1):
-            yield from self.healthy_first(merge_level(tables, level))
+            yield from self.healthy_first(merge_level(tables, level), gpus)
 
     def best_fit(self, shape: Shape, workers: int, avoid: Container[str]) -> list[Slot]:
         """Return slots for as many of these workers as their best place holds; none if none fits.
@@ -235,7 +237,7 @@ class Board:
     ) -> tuple[int, str, int] | None:
         """Return the fullest GPU in use that has room, as an entry of `shares`.
 
-        Of equals it is that on the healthiest node, then by name.
+        Of equals it is the healthiest, then by the name of its node.
         """
         partly = self.shares.get(gpu_type, [])
         best: tuple[int, str, int] | None = None
@@ -244,9 +246,10 @@ class Board:
             if best is not None and partly[at][0] > best[0]:
                 break
             if self.nodes[name].hosts(shape) and name not in avoid:
-                if self.health(name) == 1:
+                health = self.health(name, partly[at][2:])
+                if health == 1:
                     return partly[at]
-                if best is None or self.health(name) > self.health(best[1]):
+                if best is None or health > self.health(best[1], best[2:]):
                     best = partly[at]
         return best
 

@@ -113,13 +113,18 @@ class Node:
             and (not shape.selector or matches(shape, self.labels))
         )
 
+    def offered(self) -> list[int]:
+        """Return its wholly free GPUs, the healthiest first, the lowest first of equals."""
+        free = [gpu for gpu, left in enumerate(self.free) if left == GPU]
+        if self.slow_gpus:
+            free.sort(key=lambda gpu: self.slow_gpus.get(gpu, 1.0))
+        return free
+
     def slots(self, shape: Shape, workers: int) -> list[Slot]:
         """Return slots for that many workers, on the healthiest free GPUs, the lowest first."""
         name, n, milli = self.node_id, shape.gpus, shape.milli
         cpu, mem = shape.cpu_milli, shape.mem_mib
-        free = [gpu for gpu, left in enumerate(self.free) if left == GPU] if n else []
-        if self.slow_gpus:
-            free.sort(key=lambda gpu: self.slow_gpus.get(gpu, 1.0))
+        free = self.offered() if n else []
         if workers == 1:
             return [Slot(name, tuple(free[:n]), milli, cpu, mem)]
         return [Slot(name, tuple(free[w * n : w * n + n]), milli, cpu, mem) for w in range(workers)]

@@ -45,7 +45,7 @@ def placement_terms(view: View, proposal: Plan, assignment: Assignment) -> dict[
     if slots[0].milli < GPU:
         terms["share_milli"] = float(slots[0].milli)
     if view.board.slow:
-        health = min(view.board.health(slot.node_id) for slot in slots)
+        health = min(view.board.health(slot.node_id, slot.gpus) for slot in slots)
         if health < 1:
             terms["health"] = health
     return {**terms, **rank_terms(view)}

@@ -5,6 +5,7 @@ Everything is a whole number or a name, so that the same bytes always mean the s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from services.placement.core.pool.shape import Slot
@@ -17,6 +18,14 @@ class FreeNode:
     node_id: str
     free: tuple[int, ...]
     """Free thousandths of each GPU."""
+    slow: tuple[int, ...] = ()
+    """GPUs that are given last, the slowest at the end."""
+
+    def healthy_first(self, gpus: Iterable[int]) -> list[int]:
+        """Return these of its GPUs, the slow ones last, else in their order."""
+        if not self.slow:
+            return list(gpus)
+        return sorted(gpus, key=lambda gpu: self.slow.index(gpu) if gpu in self.slow else -1)
 
 
 @dataclass(frozen=True, slots=True)

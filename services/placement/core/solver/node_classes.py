@@ -39,7 +39,8 @@ class NodeFeatures(NamedTuple):
     cpu_milli: int
     mem_mib: int
     rack: str
-    health: float
+    health: tuple[float, ...]
+    """As a whole, without its slow GPUs, and the slowdowns of its free ones, the worst last."""
     victim_shares: tuple[VictimShare, ...]
     avoided_by: tuple[int, ...]
     labels: tuple[tuple[str, str], ...]
@@ -97,13 +98,21 @@ def features_of(board: Board, window: Window, shares: Shares) -> Callable[[Node]
             min(node.cpu_free, cpu.on(node)),
             min(node.mem_free, mem.on(node)),
             node.rack,
-            board.health(node.node_id),
+            health_of(board, node),
             tuple(shares.get(node.node_id, ())),
             tuple(avoided_by.get(node.node_id, ())),
             node.kind.labels if labelled else (),
         )
 
     return of
+
+
+def health_of(board: Board, node: Node) -> tuple[float, ...]:
+    """Return the health of a node as far as jobs could differ by it."""
+    if node.node_id not in board.slow:
+        return (1.0,)
+    free = (node.slow_gpus.get(gpu, 1.0) for gpu in node.offered() if node.slow_gpus)
+    return board.health(node.node_id), board.health(node.node_id, ()), *free
 
 
 def most_cpu_mem(window: Window) -> tuple[ResourceBound, ResourceBound]:
@@ -133,6 +142,11 @@ def node_class(features: NodeFeatures, nodes: list[Node], rack: int) -> NodeClas
         features.cpu_milli,
         features.mem_mib,
         rack,
-        tuple(FreeNode(node.node_id, tuple(node.free)) for node in nodes),
+        tuple(free_node(node) for node in nodes),
         features.victim_shares,
     )
+
+
+def free_node(node: Node) -> FreeNode:
+    slow = sorted(node.slow_gpus, key=lambda gpu: (node.slow_gpus[gpu], gpu))
+    return FreeNode(node.node_id, tuple(node.free), tuple(slow))

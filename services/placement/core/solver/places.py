@@ -138,6 +138,10 @@ def bins_of(cls: NodeClass, whole: int) -> list[int]:
 
 def gpus_of(node: FreeNode) -> list[int]:
     """Return the node's GPUs in the order of `bins_of`."""
-    partly = [(milli, gpu) for gpu, milli in enumerate(node.free) if 0 < milli < GPU]
-    whole = [gpu for gpu, milli in enumerate(node.free) if milli == GPU]
-    return [gpu for _, gpu in sorted(partly)] + whole
+    partly = node.healthy_first(gpu for gpu, milli in enumerate(node.free) if 0 < milli < GPU)
+    return sorted(partly, key=lambda gpu: node.free[gpu]) + whole_gpus(node)
+
+
+def whole_gpus(node: FreeNode) -> list[int]:
+    """Return the node's wholly free GPUs in the order in which they are given."""
+    return node.healthy_first(gpu for gpu, milli in enumerate(node.free) if milli == GPU)

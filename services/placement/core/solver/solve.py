@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ortools.sat.python import cp_model
 
-from services.placement.core.pool.shape import GPU, Slot
+from services.placement.core.pool.shape import Slot
 from services.placement.core.solver.checker import find_violations
 from services.placement.core.solver.hint import Hint
 from services.placement.core.solver.instance import (
@@ -23,7 +23,7 @@ from services.placement.core.solver.instance import (
 )
 from services.placement.core.solver.model import RoundModel
 from services.placement.core.solver.objective import score
-from services.placement.core.solver.places import gpus_of, layout
+from services.placement.core.solver.places import gpus_of, layout, whole_gpus
 from services.placement.core.solver.variables import GangVariables
 
 SEED = 4242
@@ -83,7 +83,7 @@ def greedy_solution(
 
 
 def read(instance: Instance, model: RoundModel, solver: cp_model.CpSolver) -> RoundPlan:
-    """Return the plan in the solver's numbers; GPUs by their indices, lowest first."""
+    """Return the plan in the solver's numbers; of a node's GPUs the healthiest first."""
     return SolutionReader(instance, model, solver).plan()
 
 
@@ -140,7 +140,7 @@ class SolutionReader:
 
     def free_whole(self, node: FreeNode) -> list[int]:
         if node.node_id not in self.whole:
-            self.whole[node.node_id] = [g for g, milli in enumerate(node.free) if milli == GPU]
+            self.whole[node.node_id] = whole_gpus(node)
         return self.whole[node.node_id]
 
     def slots(self, gang: GangVariables) -> Iterator[Slot]:

@@ -20,9 +20,20 @@ def may_run_on(shape: Shape, node: Node) -> bool:
 
 
 def speed_on(board: Board, job: Job, node: Node) -> int:
-    """Return thousandths of the best speed that the job could have in this pool."""
+    """Return thousandths of the best speed that the job could have in this pool.
+
+    Of slow GPUs those count that it gets if as many of its workers run there as fit.
+    """
     own = type_speed(job.spec, node.kind.gpu_type) / best_speed(board, job)
-    return max(1, round(GPU * own * board.health(node.node_id)))
+    return max(1, round(GPU * own * health_on(board, job.shape, node)))
+
+
+def health_on(board: Board, shape: Shape, node: Node) -> float:
+    """Return the health of a node for the workers of a gang that fit there."""
+    if shape.is_share or not shape.gpus:
+        return board.health(node.node_id, None if shape.is_share else ())
+    workers = max(1, min(shape.max_workers, node.whole // shape.gpus))
+    return board.health_for(node.node_id, workers * shape.gpus)
 
 
 def best_speed(board: Board, job: Job) -> float:

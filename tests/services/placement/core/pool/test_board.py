@@ -49,6 +49,26 @@ def test_of_equal_nodes_the_healthiest_is_first() -> None:
     assert pool.slow == {} and list(pool.upward((), 8)) == ["a", "b"]
 
 
+def test_a_node_is_as_healthy_as_the_gpus_that_a_job_gets_of_it() -> None:
+    pool = board(a=4, b=4)
+    pool.suspect("a", "f1", 2.0, None, gpu=1)
+    pool.suspect("b", "f2", 1.5, None)
+    assert list(pool.upward((), 3)) == ["a", "b"]
+    assert list(pool.upward((), 4)) == ["b", "a"]
+    assert [pool.health_for("a", gpus) for gpus in (0, 3, 4, 5)] == [1.0, 1.0, 0.5, 0.5]
+    assert pool.health("a", (0, 2)) == 1.0 and pool.health("a") == 0.5
+    pool.shift(Slot("a", (0,), GPU, 0, 0), -1)
+    assert pool.health_for("a", 3) == 0.5
+
+
+def test_a_share_is_put_on_a_healthy_gpu_of_a_node_with_a_slow_one() -> None:
+    pool, half = board(a=3), Shape(1, 500, 0, 0, (), (), 1, 1)
+    for gpu in (0, 1):
+        pool.shift(Slot("a", (gpu,), 500, 0, 0), -1)
+    pool.suspect("a", "f1", 2.0, None, gpu=0)
+    assert pool.best_fit(half, 1, ()) == [Slot("a", (1,), 500, 0, 0)]
+
+
 def test_a_slot_that_is_taken_and_given_back_leaves_the_indexes_as_they_were() -> None:
     pool, untouched = board(a=8), board(a=8)
     slot = Slot("a", (0,), 250, 1000, MIB)

@@ -13,6 +13,7 @@ from services.placement.core.solver.places import (
     bins_of,
     gpus_of,
     layout,
+    whole_gpus,
     workers_later,
     workers_now,
 )
@@ -43,6 +44,12 @@ def test_victims_give_back_what_they_hold() -> None:
 def test_shares_use_partly_used_gpus_before_whole_ones() -> None:
     assert bins_of(node_class(), 1) == [500, GPU]
     assert gpus_of(FreeNode("n", (GPU, 0, 500, GPU))) == [2, 0, 3]
+
+
+def test_slow_gpus_of_a_node_are_given_last() -> None:
+    node = FreeNode("n", (GPU, 500, 500, GPU, GPU), slow=(1, 3, 0))
+    assert gpus_of(node) == [2, 1, 4, 3, 0]
+    assert whole_gpus(node) == [4, 3, 0]
 
 
 def test_every_node_has_one_place_and_the_rest_of_a_large_class_is_a_bundle() -> None:

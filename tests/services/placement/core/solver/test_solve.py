@@ -261,6 +261,25 @@ def test_slow_nodes_are_left_to_whoever_comes_last() -> None:
     assert nodes_to_empty(solved(instance), instance) == {"first": ["b"], "second": ["a"]}
 
 
+def test_a_slow_gpu_of_a_node_is_left_over() -> None:
+    """The node with a slow GPU is as good as one without for a job that needs none of that."""
+    made = pool({"name": "a", "gpus": 5}, {"name": "b", "gpus": 4})
+    made.state.board.suspect("a", "f1", 4.0, None, gpu=0)
+    instance = candidate(made, job("first", gpus=4), job("second", gpus=4))
+    plan = solved(instance).plan
+    assert {slot.gpus for start in plan.starts for slot in start.slots if slot.node_id == "a"} == {
+        (1, 2, 3, 4)
+    }
+    assert [request.speeds for request in instance.requests] == [(GPU, GPU)] * 2
+
+
+def test_a_job_that_would_get_a_slow_gpu_goes_elsewhere() -> None:
+    made = pool({"name": "a", "gpus": 4}, {"name": "b", "gpus": 5})
+    made.state.board.suspect("a", "f1", 2.0, None, gpu=3)
+    instance = candidate(made, job("first", gpus=4), job("second", gpus=4))
+    assert nodes_to_empty(solved(instance), instance) == {"first": ["b"], "second": ["a"]}
+
+
 def test_room_is_left_for_the_next_job() -> None:
     """Best fit takes the node of four, where a worker of the blocked job would have fitted."""
     made = pool({"name": "a", "gpus": 4}, {"name": "b", "gpus": 5})

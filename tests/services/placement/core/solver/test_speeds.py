@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from services.placement.core.pool.shape import GPU, Slot
+from services.placement.core.pool.shape import GPU, Slot, shape_of
 from services.placement.core.solver.speeds import (
     best_speed,
+    health_on,
     is_slowed,
     links_of,
     speed_on,
@@ -42,6 +43,19 @@ def test_a_speed_is_relative_to_the_best_type_that_the_job_may_have() -> None:
     assert speed_on(board, made.job("old"), board.nodes["a"]) == GPU
     board.slow["a"] = {"f1": 2.0}
     assert speed_on(board, made.job("old"), board.nodes["a"]) == 500
+
+
+@pytest.mark.parametrize(
+    ("gpus", "workers", "health"),
+    [(1, 3, 1.0), (1, 4, 0.5), (2, 1, 1.0), (0, 9, 1.0), (0.5, 1, 0.5)],
+)
+def test_a_slow_gpu_slows_the_jobs_that_would_get_it(
+    gpus: float, workers: int, health: float
+) -> None:
+    board = typed().state.board
+    board.suspect("a", "f1", 2.0, None, gpu=0)
+    shape = shape_of(job("j", gpus=gpus, workers=workers).spec)
+    assert health_on(board, shape, board.nodes["a"]) == health
 
 
 @pytest.mark.parametrize(
