@@ -51,12 +51,12 @@ from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, ignore, note_cl
 
 def apply_gangs(state: FailSlowState, event: GangsNoted, fact: Fact) -> None:
     """Apply the ends first: a job that was placed anew in the same batch stays watched."""
-    deficits, now_s = state.mitigation.deficits, state.cluster_s(fact.at)
+    now_s = state.cluster_s(fact.at)
     for job_id in event.ended:
         state.gangs.pop(job_id, None)
-        deficits.pause(job_id, now_s)
+        state.mitigation.end_gang(job_id, now_s)
     for gang in event.started:
-        deficits.resume(gang.job_id, now_s)
+        state.mitigation.deficits.resume(gang.job_id, now_s)
         workers = {worker.rank: worker for worker in gang.workers}
         state.gangs[gang.job_id] = GangState(
             gang.tenant,

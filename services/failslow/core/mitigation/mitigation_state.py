@@ -1,8 +1,9 @@
 """The open faults of each gang, what they have cost so far, and when a plan for them is due.
 
 An episode lasts from the first open fault of a gang until none is open. Loss is counted by the
-worst of them. The due time follows from the episode alone, so that a lane wakes once, and finds the
-same plan after a restart.
+worst of them. A fault that comes and goes costs as one that stays: where the same node is slow
+again soon after a recovery, the next episode goes on with the loss of the last one. The due time
+follows from the episode alone, so that a lane wakes once, and finds the same plan after a restart.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ RESTARTED_KEPT = 10_000
 FIRST_LOOK_S = 5.0
 LOOKS = 20
 LOOK_GROWTH = 1.5
+LULL_S = 900.0
+"""Cluster s after a recovery in which a fault of the same node goes on with the loss before it."""
 """Times at which a plan may fall due, up to three hours after the last change."""
 
 
@@ -55,6 +58,21 @@ class OpenPlan:
         return self.tries > 0
 
 
+@dataclass(frozen=True, slots=True)
+class Lull:
+    """An episode that ended as its gang recovered."""
+
+    attempt: int
+    node_ids: tuple[str, ...]
+    lost_s: float
+    at_s: float
+
+    def lost_before(self, attempt: int, node_id: str, now_s: float) -> float:
+        """Return the loss with which a fault of the node goes on; 0 for one of its own."""
+        is_same = attempt == self.attempt and node_id in self.node_ids
+        return self.lost_s if is_same and now_s - self.at_s <= LULL_S else 0.0
+
+
 @dataclass(slots=True)
 class Episode:
     """`at_s` is the time of the last change; times are cluster seconds."""
@@ -64,6 +82,9 @@ class Episode:
     began_s: float
     at_s: float
     lost_s: float = 0.0
+    earlier_s: float = 0.0
+    """The part of the loss that was before the last recovery."""
+    node_ids: dict[str, None] = field(default_factory=dict)
     faults: dict[str, OpenFault] = field(default_factory=dict)
     began_by_fault_s: dict[str, float] = field(default_factory=dict)
     planned: tuple[LevelName, ...] = ()
@@ -77,7 +98,8 @@ class Episode:
     def loss_at(self, now_s: float, deficit_s: float = 0.0) -> GangLoss:
         worst = max((fault.slowdown for fault in self.faults.values()), default=0.0)
         lost_s = self.lost_s + max(0.0, now_s - self.at_s) * lost_share(worst)
-        return GangLoss(now_s - self.began_s, lost_s, deficit_s, self.planned)
+        elapsed_s = now_s - self.began_s
+        return GangLoss(elapsed_s, lost_s, deficit_s, self.planned, self.earlier_s)
 
 
 @dataclass(slots=True)
@@ -85,6 +107,8 @@ class MitigationState:
     """Episodes by job, plans by id, and the memory that outlives both."""
 
     episodes: dict[str, Episode] = field(default_factory=dict)
+    lulls: dict[str, Lull] = field(default_factory=dict)
+    """Of the watched jobs, by job."""
     plans: dict[str, OpenPlan] = field(default_factory=dict)
     plans_so_far: int = 0
     durations: DurationBook = field(default_factory=DurationBook)
@@ -109,8 +133,14 @@ class MitigationState:
         division: Division | None = None,
         gpu: int | None = None,
     ) -> None:
-        episode = self.episodes.setdefault(job_id, Episode(tenant, attempt, now_s, now_s))
+        episode = self.episodes.get(job_id)
+        if episode is None:
+            lull = self.lulls.pop(job_id, None)
+            lost_s = lull.lost_before(attempt, fault.node_id, now_s) if lull else 0.0
+            episode = Episode(tenant, attempt, now_s, now_s, lost_s, lost_s)
+            self.episodes[job_id] = episode
         self._advance(episode, now_s)
+        episode.node_ids[fault.node_id] = None
         self.deficits.pause(job_id, now_s)
         episode.faults[fault.fault_id] = fault
         episode.began_by_fault_s[fault.fault_id] = now_s
@@ -147,13 +177,23 @@ class MitigationState:
         else:
             del self.episodes[job_id]
             self.deficits.resume(job_id, now_s)
+            if ended:
+                nodes = tuple(episode.node_ids)
+                self.lulls[job_id] = Lull(episode.attempt, nodes, episode.lost_s, now_s)
+
+    def end_gang(self, job_id: str, now_s: float) -> None:
+        """Note that an attempt has ended; its episode is closed already."""
+        self.lulls.pop(job_id, None)
+        self.deficits.pause(job_id, now_s)
 
     def lost_by_s(self, job_id: str, fault_id: str, now_s: float) -> float:
-        """Return what the faults of a gang have cost, where this is the last open one of them."""
+        """Return what the faults of a gang have cost since the last recovery, where this is the
+        last open one of them.
+        """
         episode = self.episodes.get(job_id)
         if episode is None or list(episode.faults) != [fault_id]:
             return 0.0
-        return episode.loss_at(now_s).lost_s
+        return episode.loss_at(now_s).lost_s - episode.earlier_s
 
     def assume(self, migration_s: float) -> None:
         """Take over the cost of a migration that the pool's settings assume."""

@@ -37,6 +37,8 @@ class GangLoss:
     lost_s: float = 0.0
     deficit_s: float = 0.0
     applied: tuple[LevelName, ...] = ()
+    earlier_s: float = 0.0
+    """The part of `lost_s` that was before the last recovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,10 @@ class Planner:
 
 def _evidence(faults: Sequence[OpenFault], loss: GangLoss, survival: Survival) -> tuple[str, ...]:
     worst = max(faults, key=lambda fault: fault.slowdown)
+    own_s, earlier_s = loss.lost_s - loss.earlier_s, loss.earlier_s
+    before = f", and {earlier_s:.0f} s before it recovered for a while" if earlier_s else ""
     return (
         f"{len(faults)} open faults, the worst {worst.slowdown:.0%} slower ({worst.reason})",
-        f"{loss.lost_s:.0f} s lost in {loss.elapsed_s:.0f} s",
+        f"{own_s:.0f} s lost in {loss.elapsed_s:.0f} s{before}",
         f"durations of {survival.count} earlier faults",
     )

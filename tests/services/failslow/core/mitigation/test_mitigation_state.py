@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.failslow.core.mitigation.mitigation_state import MitigationState, OpenPlan
+from services.failslow.core.mitigation.mitigation_state import LULL_S, MitigationState, OpenPlan
 from services.failslow.core.mitigation.plan import OpenFault
 
 
@@ -58,6 +58,51 @@ def test_durations_and_health_outlive_the_episode() -> None:
     assert state.health["n0"].score(160) == pytest.approx(1 / 1.5, abs=1e-3)
     state.take_back("n0", "j/1/0/1", 170)
     assert state.health["n0"].score(170) == pytest.approx(1)
+
+
+def flapping(turns: int, well_s: float = 10.0, node: int = 0, attempt: int = 1) -> MitigationState:
+    """A fault that is there for 10 s, and gone for `well_s`, so many times; then it is there."""
+    state = MitigationState()
+    for turn in range(turns + 1):
+        own = OpenFault(f"j/1/0/{turn}", "n0", "compute", 1.0)
+        at_s = turn * (10 + well_s)
+        if turn == turns:
+            own = OpenFault(f"j/{attempt}/{node}/{turn}", f"n{node}", "compute", 1.0)
+            state.open_fault("j", "acme", attempt, own, at_s)
+        else:
+            state.open_fault("j", "acme", 1, own, at_s)
+            state.close_fault("j", own.fault_id, at_s + 10, ended=True)
+    return state
+
+
+def test_a_fault_that_comes_and_goes_costs_as_one_that_stays() -> None:
+    """Half of 10 s is lost in each turn; a migration costs 120 s, and twice that is overdue."""
+    state = flapping(turns=60)
+    assert state.episodes["j"].loss_at(1200).lost_s == pytest.approx(300)
+    plan = state.due_plan("j")
+    assert plan is not None and state.episodes["j"].due_s == 1200
+    assert plan.level == "migrate"
+    assert "300 s before it recovered for a while" in plan.evidence[1]
+    assert state.lost_by_s("j", "j/1/0/60", 1210) == pytest.approx(5)
+
+
+@pytest.mark.parametrize(
+    ("well_s", "node", "attempt"), [(LULL_S + 1, 0, 1), (10.0, 1, 1), (10.0, 0, 2)]
+)
+def test_a_fault_much_later_or_elsewhere_is_another_one(
+    well_s: float, node: int, attempt: int
+) -> None:
+    state = flapping(60, well_s, node, attempt)
+    assert state.episodes["j"].lost_s == 0
+
+
+def test_what_an_operator_dismissed_or_an_attempt_has_lost_is_no_lull() -> None:
+    for ended in (True, False):
+        state = with_faults(0.5)
+        state.close_fault("j", "j/1/0/1", 160, ended=ended)
+        assert ("j" in state.lulls) is ended
+        state.end_gang("j", 170)
+        assert not state.lulls
 
 
 def levels_due(state: MitigationState) -> list[str]:
