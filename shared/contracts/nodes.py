@@ -222,6 +222,10 @@ class NodeUncordoned(Event):
     node_id: Name = Field(description="the node")
 
 
+TENANTS_FROM = 1
+"""First release that reads whose suspicion a node's health follows from."""
+
+
 @event
 class NodeHealthNoted(Event):
     """Placement recorded the slowdown of a node that fail-slow reported."""
@@ -238,3 +242,6 @@ class NodeHealthNoted(Event):
         None, description="ms, when it expires; absent: while it is suspected"
     )
     gpu: int | None = Field(None, ge=0, description="the GPU that is slow, if one is")
+    tenant: str = Field(
+        "", description="tenant whose job reported it and has ended; empty: not known, or none"
+    )

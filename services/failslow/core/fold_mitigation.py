@@ -78,13 +78,14 @@ def note_validated(state: FailSlowState, event: NodesValidated, fact: Fact) -> N
     own, now_s = state.validations.pop(event.job_id, None), state.cluster_s(fact.at)
     suspects = event.suspect_node_ids
     quiet = {*suspects, *event.silent_node_ids}
-    state.witnesses.note(suspects, own.tenant if own else OPERATOR, now_s)
+    tenant = own.tenant if own else OPERATOR
+    state.witnesses.note(suspects, tenant, now_s)
     if len(event.node_ids) - len(event.silent_node_ids) >= LEAST_NODES:
         state.witnesses.clear(node_id for node_id in event.node_ids if node_id not in quiet)
     worst = max((part.ratio for part in event.measured if part.node_id in suspects), default=1.0)
     for node_id in suspects:
         health = state.mitigation.health.setdefault(node_id, PartHealth())
-        health.note_fault(event.job_id, worst - 1, now_s)
+        health.note_fault(event.job_id, worst - 1, now_s, tenant)
     for node_id in well_after_faults(state, event):
         state.mitigation.note_well(node_id, event.job_id, now_s)
 
@@ -152,7 +153,8 @@ def apply_plan(state: FailSlowState, event: MitigationApplied, fact: Fact) -> No
             state.mitigation.offer_restart(event.job_id, open_plan.tried_s)
     if event.cordons:
         for node_id in event.node_ids:
-            alone = "" if is_confirmed(state, node_id, event.tenant) else event.tenant
+            is_known = is_confirmed(state, node_id, event.tenant, state.cluster_s(fact.at))
+            alone = "" if is_known else event.tenant
             state.fleet.order(event.plan_id, (node_id,), alone)
     elif event.level == "validate":
         begin_validation(state, event, fact)

@@ -151,7 +151,7 @@ class MitigationState:
             gpus = self.gpu_health.setdefault(fault.node_id, {})
             parts.append(gpus.setdefault(gpu, PartHealth()))
         for part in parts:
-            part.note_fault(fault.fault_id, fault.slowdown, now_s)
+            part.note_fault(fault.fault_id, fault.slowdown, now_s, tenant)
 
     def parts_of(self, node_id: str) -> list[tuple[int | None, PartHealth]]:
         """Return the health of a node, as that of no GPU, and of its GPUs, as far as known."""

@@ -35,20 +35,22 @@ def settle_plans(state: FailSlowState, now_s: float) -> Iterator[Decision]:
                 continue
             if has_room(state, open_plan):
                 gang = state.gangs.get(open_plan.job_id)
-                yield Decision(by_pool(state, open_plan), "", gang.traceparent if gang else "")
+                yield Decision(
+                    by_pool(state, open_plan, now_s), "", gang.traceparent if gang else ""
+                )
             else:
                 blocked = blocked or open_plan.plan_id
     if bool(blocked) != state.fleet.is_breaker_open:
         yield Decision(breaker_of(state, blocked))
 
 
-def by_pool(state: FailSlowState, open_plan: OpenPlan) -> MitigationApplied:
+def by_pool(state: FailSlowState, open_plan: OpenPlan, now_s: float) -> MitigationApplied:
     """Return that the pool applies the plan; one tenant's reports alone cordon some nodes only."""
     plan = open_plan.plan
     if plan.level != "migrate":
         return applied(open_plan, by="automatic")
     most = breaker(state).most(len(state.fleet.nodes))
-    if may_cordon(state, open_plan.tenant, plan.node_ids, most):
+    if may_cordon(state, open_plan.tenant, plan.node_ids, most, now_s):
         return applied(open_plan, by="automatic", cordons=True)
     return applied(open_plan, reason=ONE_TENANT, by="automatic")
 

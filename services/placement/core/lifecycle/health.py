@@ -1,7 +1,8 @@
 """The suspicions of fail-slow, restated as the health of the nodes under the workers.
 
 A suspicion that ended only because its job did proves nothing: the node stays suspect for a while,
-so that the next job is not led to where the last one suffered.
+so that the next job is not led to where the last one suffered. Jobs report their own times, so one
+tenant's jobs that have ended leave few nodes suspect: half of what mitigation may cordon, and one.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.placement.core.pool.state import Pool
+from shared.contracts.breaker import most_out_of_use
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.mitigation import NodeHealthScored
-from shared.contracts.nodes import NodeHealthNoted
+from shared.contracts.nodes import TENANTS_FROM, NodeHealthNoted
 from shared.ledger.decider import Decision, Input
 
 MEMORY_S = 3600.0
@@ -40,15 +42,31 @@ def note_fault(pool: Pool, message: Fault, item: Input, now: int) -> Iterator[De
             if node_id in pool.board.nodes:
                 yield restate_health(pool, node_id, fault_id, slowdown, item, gpu=gpu)
         case FaultCleared(reason="job_ended") if fault_id in slowdowns:
-            until = now + round(MEMORY_S * 1000 / pool.time_scale)
-            slowdown, gpu = slowdowns[fault_id], pool.board.slow_gpus.get(fault_id)
-            yield restate_health(pool, node_id, fault_id, slowdown, item, until, gpu)
+            yield remember(pool, message, item, now)
         case FaultCleared(reason="recovered"):
             for other in [f for f in slowdowns if f == fault_id or is_fading(pool, f)]:
                 yield restate_health(pool, node_id, other, HEALTHY, item)
         case FaultDismissed():
             if fault_id in slowdowns:
                 yield restate_health(pool, node_id, fault_id, HEALTHY, item)
+
+
+def remember(pool: Pool, message: FaultCleared, item: Input, now: int) -> Decision:
+    """Return that the node stays suspect, or that it does not, as its tenant's jobs left enough."""
+    node_id, fault_id, tenant = message.node_id, message.fault_id, message.tenant
+    fading = pool.board.fading.values()
+    left = {own.node_id for own in fading if own.tenant == tenant} - {node_id}
+    if tenant and len(left) >= most_left(pool):
+        return restate_health(pool, node_id, fault_id, HEALTHY, item)
+    until = now + round(MEMORY_S * 1000 / pool.time_scale)
+    slowdown, gpu = pool.board.slow[node_id][fault_id], pool.board.slow_gpus.get(fault_id)
+    return restate_health(pool, node_id, fault_id, slowdown, item, until, gpu, tenant)
+
+
+def most_left(pool: Pool) -> int:
+    """Return how many nodes one tenant's jobs that have ended may leave suspect."""
+    share = pool.settings.mitigation_share if pool.settings else 0.0
+    return max(1, most_out_of_use(share, len(pool.board.nodes)) // 2)
 
 
 def is_fading(pool: Pool, fault_id: str) -> bool:
@@ -78,6 +96,7 @@ def restate_health(
     item: Input | None,
     until: int | None = None,
     gpu: int | None = None,
+    tenant: str = "",
 ) -> Decision:
     """Return the node's health with this slowdown; `item`: the message that leads to it, if any."""
     slowdown = min(slowdown, LARGEST_SLOWDOWN)
@@ -90,6 +109,7 @@ def restate_health(
         health=1 / worst,
         until=until,
         gpu=gpu,
+        tenant=tenant if pool.settings and pool.settings.release >= TENANTS_FROM else "",
     )
     return item.decision(event) if item else Decision(event)
 

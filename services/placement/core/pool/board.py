@@ -41,6 +41,7 @@ class Board:
         slowdown: float,
         until: int | None,
         gpu: int | None = None,
+        tenant: str = "",
     ) -> None:
         """Note a suspicion, perhaps of one GPU of the node; a slowdown of 1 ends it."""
         self.fading.pop(fault_id, None)
@@ -50,7 +51,7 @@ class Board:
                 self.slow_gpus[fault_id] = gpu
             self.slow.setdefault(node_id, {})[fault_id] = slowdown
             if until is not None:
-                self.fading[fault_id] = Fading(until, node_id)
+                self.fading[fault_id] = Fading(until, node_id, tenant)
         elif (slowdowns := self.slow.get(node_id)) is not None:
             slowdowns.pop(fault_id, None)
             if not slowdowns:
@@ -266,9 +267,7 @@ class Board:
 
 def merge_level(tables: list[list[list[str]]], level: int) -> Iterable[str]:
     rows = [table[level] for table in tables if level < len(table) and table[level]]
-    if len(rows) == 1:
-        return rows[0]
-    return heapq.merge(*rows)
+    return rows[0] if len(rows) == 1 else heapq.merge(*rows)
 
 
 Key = TypeVar("Key", str, tuple[int, str, int])

@@ -186,7 +186,9 @@ def uncordon(pool: Pool, event: NodeUncordoned, fact: Fact) -> None:
 
 
 def note_health(pool: Pool, event: NodeHealthNoted, fact: Fact) -> None:
-    pool.board.suspect(event.node_id, event.fault_id, event.slowdown, event.until, event.gpu)
+    pool.board.suspect(
+        event.node_id, event.fault_id, event.slowdown, event.until, event.gpu, event.tenant
+    )
 
 
 def note_problem(pool: Pool, event: NodeProblemNoted, fact: Fact) -> None:

@@ -11,6 +11,8 @@ class Fading(NamedTuple):
 
     until: int
     node_id: str
+    tenant: str = ""
+    """The tenant whose job had it; empty: not known, or the history of a node."""
 
 
 def slowest(

@@ -11,7 +11,7 @@ from services.placement.core.pool.state import Pool
 from shared.contracts.base import Event
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.mitigation import NodeHealthScored
-from shared.contracts.nodes import NodeHealthNoted
+from shared.contracts.nodes import TENANTS_FROM, NodeHealthNoted
 from tests.services.placement.core.lane import TRACE, Lane, job, kinds, lane
 
 
@@ -34,9 +34,9 @@ def suspect(
     return pool.feed(pool.an("failslow", result))
 
 
-def clear(pool: Lane, node: str, reason: str, fault: str = "") -> list[Event]:
+def clear(pool: Lane, node: str, reason: str, fault: str = "", tenant: str = "") -> list[Event]:
     fault_id = fault or f"j/1/0/{node}"
-    result = FaultCleared(fault_id=fault_id, job_id="j", node_id=node, reason=reason)
+    result = FaultCleared(fault_id=fault_id, job_id="j", tenant=tenant, node_id=node, reason=reason)
     return pool.feed(pool.an("failslow", result))
 
 
@@ -159,6 +159,34 @@ def test_the_end_of_the_job_that_suffered_proves_nothing_for_an_hour() -> None:
     assert kinds(pool.wake()) == ["NodeHealthNoted"]
     assert pool.state.board.health("n1") == 1
     assert pool.decider.next_wake(pool.state) is None
+
+
+@pytest.mark.parametrize(("share", "most"), [(0.0, 1), (0.1, 1), (0.5, 2), (1.0, 4)])
+def test_the_ended_jobs_of_one_tenant_leave_few_nodes_suspect(share: float, most: int) -> None:
+    """Of eight nodes; those of another tenant, and those that time has forgotten, do not count."""
+    names = [f"n{number}" for number in range(8)]
+    pool = lane(*names, mitigation_share=share, release=TENANTS_FROM)
+    for name in names[:-1]:
+        suspect(pool, name)
+        clear(pool, name, "job_ended", tenant="acme")
+    assert sorted(pool.state.board.slow) == names[:most]
+    suspect(pool, names[-1])
+    clear(pool, names[-1], "job_ended", tenant="zeta")
+    assert sorted(pool.state.board.slow) == [*names[:most], names[-1]]
+    pool.now += round(MEMORY_S * 1000)
+    pool.wake()
+    assert not pool.state.board.slow
+    suspect(pool, "n0")
+    (noted,) = clear(pool, "n0", "job_ended", tenant="acme")
+    assert isinstance(noted, NodeHealthNoted)
+    assert (noted.tenant, noted.until) == ("acme", pool.now + MEMORY_S * 1000)
+
+
+def test_a_pool_that_is_not_upgraded_names_no_tenant() -> None:
+    pool = lane("n1", release=TENANTS_FROM - 1)
+    suspect(pool, "n1")
+    (noted,) = clear(pool, "n1", "job_ended", tenant="acme")
+    assert isinstance(noted, NodeHealthNoted) and noted.tenant == ""
 
 
 def test_peers_that_see_it_recovered_end_older_suspicions_too() -> None:
