@@ -217,17 +217,28 @@ def _terms(terms: object) -> list[str]:
 def wait_line(status: Data, *, is_shown: bool) -> str:
     """Return that a job waits or its nodes are silent, or, where that `is_shown`, that it runs;
     empty for another one."""
-    attempt, name = cast("int", status["attempt"]), str(status["reason"])
+    attempt, phase = cast("int", status["attempt"]), str(status["phase"])
     silent = ", ".join(cast("list[str]", status.get("silent_nodes") or []))
-    match status["phase"]:
+    match phase:
         case "placed" | "running" if silent:
             return f"node {silent} is silent: its output follows when it is heard again"
         case "placed":
             return f"attempt {attempt} starts" if is_shown else ""
         case "running":
             return f"attempt {attempt} runs" if is_shown else ""
-        case "admitted" | "deferred" | "waiting" | "backoff" as phase:
-            again = f" again after attempt {attempt}" if attempt else ""
-            return f"the job waits{again}: {REASONS.get(name, name) or phase}"
+        case "admitted" | "deferred" | "waiting" | "backoff":
+            # The attempt of a job in the queue is the one that comes.
+            tried = attempt if phase == "backoff" else attempt - 1
+            again = f" again after attempt {tried}" if tried > 0 else ""
+            return f"the job waits{again}: {_why_it_waits(status) or phase}"
         case _:
             return ""
+
+
+def _why_it_waits(status: Data) -> str:
+    """Return what holds a job back, else why the attempt before failed."""
+    name = str(status["reason"])
+    failure = failure_of(status)
+    if name not in REASONS and failure is not None:
+        return failure_words(failure)
+    return REASONS.get(name, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 JOB_OF_LOG = """
-SELECT j.phase, j.reason, j.attempt, j.backend, j.started_at,
+SELECT j.phase, j.reason, j.attempt, j.backend, j.started_at, j.failure,
        COALESCE(NULLIF((SELECT count(*) FROM allocation a
                         WHERE a.job_id = j.job_id AND a.attempt = j.attempt), 0),
                 j.workers) AS workers,

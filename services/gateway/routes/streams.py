@@ -13,6 +13,7 @@ from berth_client import answers
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.vector import decode_vector
 from services.gateway.reads import queries
+from services.gateway.reads.database import Row
 from services.gateway.requests.authorization import authorize
 from services.gateway.requests.commands import json_response
 from services.gateway.requests.filters import check_types
@@ -138,7 +139,11 @@ async def logs(
         ),
     ] = None,
     status: Annotated[
-        bool, Query(description="events `status` of the followed stream: phase, reason, attempt")
+        bool,
+        Query(
+            description="events `status` of the followed stream: phase, reason, attempt, and the"
+            " failure of the attempt before"
+        ),
     ] = (False),
     open_lines: Annotated[
         bool,
@@ -196,6 +201,7 @@ async def _job_now(gateway: Gateway, bearer: Bearer, job_id: str) -> JobNow | No
         prints=row["backend"] != "virtual",
         started=bool(row["started_at"]),
         silent_nodes=tuple(cast("list[str]", row["silent_nodes"])),
+        failure=cast("Row | None", row["failure"]),
     )
 
 

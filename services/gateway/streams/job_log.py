@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -25,6 +25,8 @@ class JobNow(NamedTuple):
     """Whether its last attempt did; the output of another ends only where a step of it was."""
     silent_nodes: tuple[str, ...] = ()
     """Nodes of its last attempt that are not heard."""
+    failure: Mapping[str, object] | None = None
+    """Why the attempt before could not start or did not end well; None after a start."""
 
     @property
     def has_ended(self) -> bool:

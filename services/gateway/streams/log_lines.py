@@ -294,6 +294,6 @@ def _end_frame_of(missing_workers: list[int]) -> bytes:
 
 def _status_frame(job: JobNow) -> bytes:
     status: dict[str, object] = {"phase": job.phase, "reason": job.reason, "attempt": job.attempt}
-    if job.silent_nodes:
-        status["silent_nodes"] = job.silent_nodes
+    more = {"silent_nodes": job.silent_nodes, "failure": None if job.has_ended else job.failure}
+    status |= {name: value for name, value in more.items() if value}
     return b"event: status\ndata: %b\n\n" % msgspec.json.encode(status)

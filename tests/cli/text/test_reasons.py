@@ -202,12 +202,25 @@ def test_a_follower_reads_that_a_job_waits_and_then_that_it_runs() -> None:
         status = {"phase": phase, "attempt": attempt, "reason": reason}
         return wait_line(status, is_shown=is_shown)
 
-    assert line("waiting", 0, "no_capacity") == "the job waits: too few GPUs are free"
+    assert line("waiting", 1, "no_capacity") == "the job waits: too few GPUs are free"
+    again = "the job waits again after attempt 1: too few GPUs are free"
+    assert line("waiting", 2, "no_capacity") == again
     assert line("backoff", 2, "odd") == "the job waits again after attempt 2: odd"
     assert line("admitted", 0) == "the job waits: admitted"
     assert line("running", 2, is_shown=True) == "attempt 2 runs"
     for other in ("running", "placed", "stopping", "failed"):
         assert line(other, 1) == ""
+
+
+def test_a_follower_reads_why_the_attempt_before_failed() -> None:
+    failure = {"reason": "image_unreachable", "detail": "down", "rank": 0, "node_id": "n1"}
+    status = {"phase": "waiting", "attempt": 2, "reason": "refused", "failure": failure}
+    assert wait_line(status, is_shown=True) == (
+        "the job waits again after attempt 1: the registry of the image does not answer: down"
+        " (image_unreachable; rank 0 on n1)"
+    )
+    held = wait_line({**status, "reason": "no_capacity"}, is_shown=True)
+    assert held == "the job waits again after attempt 1: too few GPUs are free"
 
 
 def test_a_lost_node_is_named_with_its_silence_and_the_bound() -> None:

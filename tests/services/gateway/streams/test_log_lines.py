@@ -348,15 +348,17 @@ async def test_states_of_an_open_line_are_shown_where_they_are_selected() -> Non
 async def test_the_state_of_the_job_is_shown_where_it_is_wanted_and_when_it_changes(
     shows_status: bool,
 ) -> None:
-    waits = JobNow("waiting", "no_capacity", 1, 2)
+    failure = {"reason": "walltime"}
+    waits = JobNow("waiting", "no_capacity", 2, 2, failure=failure)
     silent = RUNS._replace(silent_nodes=("n1",))
-    read = job_is(RUNS, RUNS, None, silent, RUNS, waits, ENDED)
+    ended = ENDED._replace(failure=failure)
+    read = job_is(RUNS, RUNS, None, silent, RUNS, waits, ended)
     output = JobOutput(Topic().recent, None, JOB, ALL)
     expected = [
         {"phase": "running", "reason": "", "attempt": 1},
         {"phase": "running", "reason": "", "attempt": 1, "silent_nodes": ["n1"]},
         {"phase": "running", "reason": "", "attempt": 1},
-        {"phase": "waiting", "reason": "no_capacity", "attempt": 1},
+        {"phase": "waiting", "reason": "no_capacity", "attempt": 2, "failure": failure},
         {"phase": "succeeded", "reason": "", "attempt": 1},
     ]
     written = await followed(output, read, Shows(status=shows_status))
