@@ -12,9 +12,12 @@ from berth_client.following import AWAY_S
 from berth_client.waiting import ANSWER_S, LOOK_S
 from cli.api.http import Api, Json, Query, part
 from cli.api.target import target
-from cli.errors import NotFound, Refused, Unreachable
+from cli.errors import CliError, NotFound, Refused, Unreachable
 from cli.text.failures import refusal_lines
 from cli.text.output import emit, lines, report_line
+
+REFUSAL_S = 2.0
+"""How long a command that does not wait for its decision looks for a refusal."""
 
 
 def api(data: Path | None) -> Api:
@@ -59,15 +62,42 @@ def await_answer(client: Api, ticket: Json) -> Json:
     command_id = str(ticket["command_id"])
     watch = Watch(client, ANSWER_S)
     ends_s = time.monotonic() + ANSWER_S
-    while (answer := watch.look(f"/v1/commands/{part(command_id)}")) is None:
+    while (answer := watch.look(_answer_path(ticket))) is None:
         if time.monotonic() > ends_s:
             raise Unreachable(f"command {command_id} has no answer after {ANSWER_S:g} s")
         time.sleep(LOOK_S)
-    if not answer["accepted"]:
-        parts = (answer["type"], answer["reason"], answer["detail"])
-        text = ": ".join(str(text) for text in parts if text)
-        raise Refused("; ".join([text, *refusal_lines(answer["reason"])]))
-    return answer
+    return _accepted(answer)
+
+
+def raise_refusal(client: Api, ticket: Json) -> None:
+    """Raise Refused for a command that is refused within `REFUSAL_S`.
+
+    One that is not decided by then, or whose answer cannot be read, goes on without a word.
+    """
+    ends_s = time.monotonic() + REFUSAL_S
+    while time.monotonic() < ends_s:
+        try:
+            answer = client.get(_answer_path(ticket))
+        except NotFound:
+            time.sleep(LOOK_S)
+        except CliError:
+            return
+        else:
+            _accepted(answer)
+            return
+
+
+def _answer_path(ticket: Json) -> str:
+    return f"/v1/commands/{part(str(ticket['command_id']))}"
+
+
+def _accepted(answer: Json) -> Json:
+    """Return the answer of an accepted command. Raises Refused with the reason of another."""
+    if answer["accepted"]:
+        return answer
+    parts = (answer["type"], answer["reason"], answer["detail"])
+    text = ": ".join(str(text) for text in parts if text)
+    raise Refused("; ".join([text, *refusal_lines(answer["reason"])]))
 
 
 def report_once(as_json: bool, value: object, *texts: str) -> None:

@@ -35,7 +35,7 @@ def follow_job(client: Api, ticket: Json, as_json: bool) -> int:
             report_line(str(error))
         phases = ended(client, ticket)
     except KeyboardInterrupt:
-        report_line(f"detached, the job goes on: `berth logs -f {job}` follows it again")
+        _report_detached(ticket)
         return INTERRUPTED
     if as_json:
         emit({**ticket, "jobs": phases})
@@ -45,6 +45,24 @@ def follow_job(client: Api, ticket: Json, as_json: bool) -> int:
     if phases[job] == "succeeded":
         return 0
     return int(str(client.get(f"/v1/jobs/{part(job)}").get("exit_code") or FAILED))
+
+
+def wait_for_ends(client: Api, ticket: Json) -> dict[str, str]:
+    """Wait as `ended` does; Ctrl-C ends the waiting alone: the jobs go on."""
+    try:
+        return ended(client, ticket)
+    except KeyboardInterrupt:
+        _report_detached(ticket)
+        raise
+
+
+def _report_detached(ticket: Json) -> None:
+    """Say on stderr that the jobs go on, and how to come back to them."""
+    job, jobs = str(ticket["job_id"]), cast("list[str]", ticket["job_ids"])
+    if len(jobs) == 1:
+        report_line(f"detached, the job goes on: `berth logs -f {job}` follows it again")
+    else:
+        report_line(f"detached, the jobs go on: `berth jobs --array {job}` lists them")
 
 
 def explain_failures(client: Api, phases: dict[str, str]) -> None:

@@ -7,10 +7,10 @@ from typing import Annotated, cast
 
 import typer
 
-from cli.api.answers import api, report
+from cli.api.answers import api, raise_refusal, report
 from cli.api.http import Api, Json
 from cli.api.ids import job_id
-from cli.commands.outcome import ended, explain_failures, follow_job, mark_virtual
+from cli.commands.outcome import explain_failures, follow_job, mark_virtual, wait_for_ends
 from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data
 from cli.input.documents import Body
@@ -166,7 +166,11 @@ def submit(
     _report_start(ticket)
     if follow:
         raise typer.Exit(follow_job(client, ticket, as_json))
-    phases = ended(client, ticket) if wait else {}
+    phases: dict[str, str] = {}
+    if wait:
+        phases = wait_for_ends(client, ticket)
+    else:
+        raise_refusal(client, ticket)
     report(
         as_json, {**ticket, **({"jobs": phases} if wait else {})}, *_ticket_lines(ticket, phases)
     )

@@ -78,7 +78,7 @@ ON_A_STACK = {
     ),
     "more GPUs than the pool has": (
         {},
-        ("--gpus", "64", "--wait", *TRAIN),
+        ("--gpus", "64", *TRAIN),
         5,
         "gang.workers: 1: the pool's nodes, 1, could hold 0 workers of 64 GPUs each",
     ),

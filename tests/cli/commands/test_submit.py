@@ -8,21 +8,38 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import Result
 from typer.testing import CliRunner
 
 from berth_client.frameworks import torchrun_command
+from cli.api import answers
+from cli.errors import Refused
 from cli.main import app
 from cli.text.times import now_ms
 from shared.contracts.failures import ADVICE
 from shared.contracts.job_spec import Elastic, Gang, JobSpec, Retry
 from tests.serving import Quiet, serving
 
+DECISION = "/v1/commands/c"
+
 
 class Gateway(Quiet):
-    """Keeps the body of the last submission."""
+    """Keeps the body of the last submission; decides it after so many reads of its decision."""
 
     body: dict[str, object] = {}
     start: dict[str, object] | None = None
+    decision: dict[str, object] = {"accepted": True}
+    reads_before: int | None = 0
+    reads: list[str] = []
+
+    def do_GET(self) -> None:
+        Gateway.reads.append(self.path)
+        if self.path != DECISION or self.reads_before is None:
+            self.answer(503)
+        elif len(self.reads) <= self.reads_before:
+            self.answer(404)
+        else:
+            self.answer(200, json.dumps(self.decision).encode())
 
     def do_POST(self) -> None:
         Gateway.body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -37,6 +54,49 @@ def submitted(monkeypatch: pytest.MonkeyPatch, *flags: str) -> JobSpec:
         ran = CliRunner().invoke(app, ["submit", *flags, "--", "python", "train.py"])
     assert ran.exit_code == 0, ran.output
     return JobSpec.model_validate(Gateway.body["spec"])
+
+
+REFUSED = {
+    "accepted": False,
+    "type": "job.submit.v1",
+    "reason": "infeasible",
+    "detail": "gang.workers: 1: the pool's nodes, 1, could hold 0 workers of 8 GPUs each",
+}
+
+
+def decided(
+    monkeypatch: pytest.MonkeyPatch, reads_before: int | None, decision: dict[str, object]
+) -> Result:
+    monkeypatch.setattr(Gateway, "decision", decision)
+    monkeypatch.setattr(Gateway, "reads_before", reads_before)
+    monkeypatch.setattr(Gateway, "reads", [])
+    with serving(Gateway) as url:
+        monkeypatch.setenv("BERTH_URL", url)
+        return CliRunner().invoke(app, ["submit", "--gpus", "8", "--", "true"])
+
+
+def test_a_submission_that_is_refused_at_once_ends_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran = decided(monkeypatch, 2, REFUSED)
+    error = ran.exception
+    assert isinstance(error, Refused) and not ran.stdout
+    assert str(error).startswith(f"job.submit.v1: infeasible: {REFUSED['detail']}; to do: request")
+    assert Gateway.reads == 3 * [DECISION]
+
+
+@pytest.mark.parametrize("reads_before", [1, None], ids=["accepted", "unreadable"])
+def test_a_submission_that_is_not_refused_prints_its_id(
+    monkeypatch: pytest.MonkeyPatch, reads_before: int | None
+) -> None:
+    ran = decided(monkeypatch, reads_before, {"accepted": True})
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (0, "j\n", ""), ran.output
+
+
+def test_a_submission_without_a_decision_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "REFUSAL_S", 0.2)
+    ran = decided(monkeypatch, 1_000_000, REFUSED)
+    assert (ran.exit_code, ran.stdout) == (0, "j\n"), ran.output
 
 
 def test_the_start_of_the_last_job_alike_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:

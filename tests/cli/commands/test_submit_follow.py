@@ -22,6 +22,7 @@ LOGS = "/v1/jobs/j/logs"
 class Gateway(Quiet):
     """Accepts each submission as the job `j`, which ends as the test says."""
 
+    job_ids: ClassVar[list[str]] = ["j"]
     job: ClassVar[Json] = {}
     stream: ClassVar[bytes] = b""
     is_interrupted: ClassVar[bool] = False
@@ -30,13 +31,14 @@ class Gateway(Quiet):
     def do_POST(self) -> None:
         self.received()
         self.posts.append(self.path)
-        self.answer(202, b'{"command_id": "c", "job_id": "j", "job_ids": ["j"]}')
+        receipt = {"command_id": "c", "job_id": "j", "job_ids": self.job_ids}
+        self.answer(202, json.dumps(receipt).encode())
 
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
+        if self.is_interrupted and path != "/v1/commands/c":
+            os.kill(os.getpid(), signal.SIGINT)
         if path == LOGS:
-            if self.is_interrupted:
-                os.kill(os.getpid(), signal.SIGINT)
             self.answer(200, self.stream)
         elif path == "/v1/commands/c":
             self.answer(200, b'{"accepted": true}')
@@ -113,17 +115,31 @@ def test_what_is_printed_as_json_is_one_document_a_line(monkeypatch: pytest.Monk
     assert line["text"] == "hello" and end["jobs"] == {"j": "succeeded"}
 
 
-def test_an_interrupt_detaches_and_says_how_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("words", "job_ids", "line"),
+    [
+        ("--follow", ["j"], "detached, the job goes on: `berth logs -f j` follows it again"),
+        ("--wait", ["j"], "detached, the job goes on: `berth logs -f j` follows it again"),
+        (
+            "--wait --array 2",
+            ["j.0", "j.1"],
+            "detached, the jobs go on: `berth jobs --array j` lists them",
+        ),
+    ],
+)
+def test_an_interrupt_detaches_and_says_how_to_come_back(
+    monkeypatch: pytest.MonkeyPatch, words: str, job_ids: list[str], line: str
+) -> None:
     monkeypatch.setattr(Gateway, "is_interrupted", True)
+    monkeypatch.setattr(Gateway, "job_ids", job_ids)
+    monkeypatch.setattr(Gateway, "job", {"phase": "running"})
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        ran = CliRunner().invoke(app, ["submit", "--follow", "--", "true"])
+        ran = CliRunner().invoke(app, ["submit", *words.split(), "--", "true"])
     finally:
         signal.signal(signal.SIGINT, before)
     assert ran.exit_code == 130, ran.output
-    assert ran.stderr.splitlines()[-1] == (
-        "detached, the job goes on: `berth logs -f j` follows it again"
-    )
+    assert ran.stderr.splitlines()[-1] == line
     assert Gateway.posts == ["/v1/jobs"], "nothing cancels the job"
 
 
