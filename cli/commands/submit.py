@@ -16,6 +16,7 @@ from cli.input.arguments import AsJson, Data
 from cli.input.documents import Body
 from cli.input.job_file import merged, parse_pools, read, variables, with_array
 from cli.input.numbers import parse_array
+from cli.input.quantities import parse_memory_gib, parse_walltime_s
 from cli.input.state_changes import parse_state_changes
 from cli.text.output import report_line
 from cli.text.reasons import start_lines
@@ -45,7 +46,12 @@ def submit(
     gpus: Annotated[float | None, typer.Option(help="GPUs per worker.")] = None,
     workers: Annotated[int | None, typer.Option(help="Number of workers.")] = None,
     mem: Annotated[
-        float | None, typer.Option(metavar="GIB", help="Memory per worker, in GiB; 1 if not given.")
+        float | None,
+        typer.Option(
+            parser=parse_memory_gib,
+            metavar="GIB",
+            help="Memory per worker, in GiB; 1 if not given. 512M and 16G are sizes too.",
+        ),
     ] = None,
     cpus: Annotated[
         float | None, typer.Option(help="CPU cores per worker; 1 if not given.")
@@ -99,7 +105,12 @@ def submit(
         ),
     ] = None,
     walltime: Annotated[
-        float | None, typer.Option(min=0.001, help="Longest run time, in seconds.")
+        float | None,
+        typer.Option(
+            parser=parse_walltime_s,
+            metavar="TIME",
+            help="Longest run time: seconds, or 90m, 12h, 2d.",
+        ),
     ] = None,
     notify: Annotated[
         str | None,

@@ -16,6 +16,7 @@ from cli.commands.terminal_session import run_in_worker
 from cli.errors import CliError
 from cli.input.arguments import Data
 from cli.input.job_file import merged
+from cli.input.quantities import parse_memory_gib, parse_walltime_s
 from cli.text.output import report_line
 
 WAITS = (
@@ -60,7 +61,10 @@ def shell(
     tenant: Annotated[str | None, typer.Option(help="Tenant that owns the job.")] = None,
     pool: Annotated[str | None, typer.Option(help="Pool; defaults to the tenant's pool.")] = None,
     gpus: Annotated[float | None, typer.Option(help="GPUs.")] = None,
-    mem: Annotated[float | None, typer.Option(metavar="GIB", help="Memory, in GiB.")] = None,
+    mem: Annotated[
+        float | None,
+        typer.Option(parser=parse_memory_gib, metavar="GIB", help="Memory, in GiB, or 512M, 16G."),
+    ] = None,
     cpus: Annotated[float | None, typer.Option(help="CPU cores.")] = None,
     gpu_type: Annotated[
         list[str] | None, typer.Option(help="Allowed GPU type; may be repeated.")
@@ -70,7 +74,12 @@ def shell(
     ] = None,
     image: Annotated[str | None, typer.Option(help="Container image of the worker.")] = None,
     walltime: Annotated[
-        float, typer.Option(min=1, help="Longest time, in seconds; 8 hours if not given.")
+        float,
+        typer.Option(
+            parser=parse_walltime_s,
+            metavar="TIME",
+            help="Longest time: seconds, or 90m, 12h; 8 hours if not given.",
+        ),
     ] = EIGHT_HOURS_S,
     has_tty: Tty = None,
     data: Data = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from cli.errors import BadInput
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
 Settings = dict[str, object]
+SHOWN_ALIKE, LEAST_LIKENESS = 3, 0.75
 RULES = {"model_type": "a JSON object with its fields", "tuple_type": "a JSON list"}
 """Rules by pydantic's name of the fault, where its text names types of Python."""
 
@@ -28,11 +30,19 @@ def parse_assignments(
         if not sign:
             raise BadInput(f"no value: {word}; NAME=VALUE is allowed")
         if name not in known:
-            raise BadInput(f"unknown setting: {name}; one of {', '.join(known)} is allowed")
+            raise BadInput(f"unknown setting: {name}; {allowed_names(name, known)}")
         if name in changes:
             raise BadInput(f"given twice: {name}; one value is allowed")
         changes[name] = _value(name, text, isinstance(model.model_fields[name].default, tuple))
     return changes
+
+
+def allowed_names(name: str, known: Sequence[str]) -> str:
+    """Return the known names like an unknown one; all of them where none is like it."""
+    alike = get_close_matches(name, known, SHOWN_ALIKE, LEAST_LIKENESS)
+    if alike:
+        return f"{' or '.join(alike)} is allowed, and {len(known) - len(alike)} others"
+    return f"one of {', '.join(known)} is allowed"
 
 
 def _value(name: str, text: str, is_list: bool) -> object:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.errors import BadInput
-from cli.input.assignments import faults_of
+from cli.input.assignments import allowed_names, faults_of
 from cli.input.documents import STDIN, Body, read_documents
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _is_absent(kind: str, state: object, settings: Body) -> bool:
 def _check_known(document: Body, known: tuple[str, ...]) -> None:
     for name in document:
         if name not in known:
-            raise BadInput(f"{name}: unknown field; one of {', '.join(known)} is allowed")
+            raise BadInput(f"{name}: unknown field; {allowed_names(name, known)}")
 
 
 def _checked(kind: str, name: str, owner: str, settings: Body, secrets: Path) -> Body:

@@ -66,6 +66,7 @@ def test_values_are_json_or_words_and_lists_may_have_commas() -> None:
     [
         ("rank_ms", "no value: rank_ms; NAME=VALUE is allowed"),
         ("rank=5", "unknown setting: rank; one of allow_injection, assumed_restart_s, "),
+        ("terminal=yes", "unknown setting: terminal; terminals is allowed, and "),
         ("pool=other", "unknown setting: pool; "),
         ("scheduler=dally", "^scheduler: dally decides nodes, as no pool can; `berth policies"),
         ("rank_ms=-1", "^rank_ms: -1; greater than or equal to 0 is allowed$"),

@@ -119,6 +119,13 @@ def test_memory_cores_and_variables_of_a_worker_are_flags(monkeypatch: pytest.Mo
     assert spec.env == {"A": "1", "B": "x=y"}
 
 
+def test_memory_and_walltime_may_have_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = submitted(monkeypatch, "--mem", "512M", "--walltime", "1.5h")
+    assert (spec.gang.mem_gib_per_worker, spec.walltime_s) == (0.5, 5400)
+    ran = CliRunner().invoke(app, ["submit", "--walltime", "1:30:00", "--", "true"])
+    assert "--walltime: '1:30:00'; seconds, or a number with s, m, h or d" in str(ran.exception)
+
+
 def test_state_changes_to_mail_are_named_as_slurm_names_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
