@@ -44,16 +44,19 @@ def engine_fields(
 ) -> Mapping[str, object]:
     """Return the body for the engine: streamed, with a limit, and the engine's name of the model.
 
+    `limit` is that of a body without one; a limit under the name of another route is repeated under
+    that of this one.
+
     All other fields are those of the client, byte for byte.
     """
     fields: dict[str, object] = dict(body.with_stream())
     if body.model not in endpoint.adapters and body.model != endpoint.endpoint:
         fields["model"] = endpoint.endpoint
     names = LIMIT_FIELDS[body.route]
-    if body.limit is None and names:
+    if names and not body.sends_limit:
         for name in names:
             fields.pop(name, None)
-        fields[names[-1]] = Raw(json.encode(limit))
+        fields[names[-1]] = Raw(json.encode(body.limit or limit))
     return fields
 
 

@@ -28,7 +28,12 @@ LIMIT_FIELDS: Mapping[Route, tuple[str, ...]] = {
     "embeddings": (),
     "responses": ("max_output_tokens",),
 }
-"""The fields that limit the tokens of an answer; the first that is set counts."""
+"""The fields by which engines limit the tokens of an answer of the route."""
+LIMIT_NAMES = ("max_completion_tokens", "max_tokens", "max_output_tokens", "n_predict")
+"""Fields that limit an answer in some engine, on any route: llama.cpp prefers `n_predict`, and
+reads `max_completion_tokens` everywhere."""
+ANSWER_FIELDS = ("n", "n_cmpl", "best_of")
+"""Fields with a number of answers in some engine; `n_cmpl` is llama.cpp's."""
 PROMPT_FIELDS: Mapping[Route, tuple[str, ...]] = {
     "chat/completions": ("messages",),
     "completions": ("prompt", "prompt_embeds"),
@@ -65,7 +70,9 @@ RULES: Mapping[str, tuple[msgspec.json.Decoder[Any], str]] = {
     "max_tokens": _rule(_Count | None, _COUNT),
     "max_completion_tokens": _rule(_Count | None, _COUNT),
     "max_output_tokens": _rule(_Count | None, _COUNT),
+    "n_predict": _rule(_Count | None, _COUNT),
     "n": _rule(_Choices | None, _CHOICES),
+    "n_cmpl": _rule(_Choices | None, _CHOICES),
     "best_of": _rule(_Choices | None, _CHOICES),
     "user": _rule(
         Annotated[str, Meta(max_length=256, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")] | None,
@@ -138,6 +145,13 @@ class RequestBody(msgspec.Struct, frozen=True):
         options = {**_options(self.fields), "include_usage": TRUE}
         return {**self.fields, "stream": TRUE, "stream_options": Raw(msgspec.json.encode(options))}
 
+    @property
+    def sends_limit(self) -> bool:
+        """Return whether the limit is in a field that engines read on this route."""
+        fields = self.fields
+        names = (name for name in LIMIT_FIELDS[self.route] if name in fields)
+        return any(value_kind(fields[name]) != "null" for name in names)
+
     def output_limit(self, default: int) -> int:
         """Return the most output tokens of all answers; `default` is the endpoint's per answer."""
         if self.route == "embeddings":
@@ -197,8 +211,12 @@ def _options(fields: Fields) -> Fields:
 
 
 def _limit(route: Route, fields: Fields) -> int | None:
-    limits: list[int | None] = [_read(fields, name) for name in LIMIT_FIELDS[route]]
-    return next((limit for limit in limits if limit is not None), None)
+    """Return the largest limit that any engine may read; None if none is named."""
+    if route == "embeddings":
+        return None
+    return (
+        max((_read(fields, name) or 0 for name in LIMIT_NAMES if name in fields), default=0) or None
+    )
 
 
 def _check_prompt(route: Route, fields: Fields) -> None:
@@ -221,13 +239,14 @@ def _count_prompts(fields: Fields) -> int:
 
 
 def _answers(route: Route, fields: Fields) -> int:
-    if route in ("embeddings", "responses"):
+    """Return the most answers that any engine may make of the request."""
+    if route == "embeddings":
         return 1
-    choices = _read(fields, "n") or 1
+    choices = max(_read(fields, name) or 1 for name in ANSWER_FIELDS)
     if route == "completions":
         prompts = _count_prompts(fields)
         if prompts > MOST_PROMPTS:
             text = f"array of more than {MOST_PROMPTS} prompts; at most {MOST_PROMPTS} are allowed"
             raise InvalidRequest("prompt", text)
-        choices = max(choices, _read(fields, "best_of") or 1) * prompts
+        choices *= prompts
     return choices

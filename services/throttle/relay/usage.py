@@ -124,11 +124,15 @@ class TokenCount:
         self.text_bytes += text_bytes
 
     def add_answer(self, body: bytes) -> None:
-        """Count a whole answer, of an engine that did not stream."""
+        """Count a whole answer, of an engine that did not stream: by its text if its usage is not
+        believed."""
         chunk = _decode(body)
         self._ended = chunk is not None
         if chunk is not None:
             self.usage = _engine_usage(chunk.usage) or self.usage
+        if self.believed_tokens is None and self._route != "embeddings":
+            for match in TEXT.finditer(body):
+                self._add_text_at(body, match.end())
 
     @property
     def has_begun(self) -> bool:

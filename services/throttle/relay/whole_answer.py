@@ -20,7 +20,7 @@ class EngineError(Exception):
 
 def is_stream(headers: Mapping[str, str]) -> bool:
     """Return whether the answer with these headers is a stream of events."""
-    return headers.get("content-type", "").startswith(STREAM)
+    return headers.get("content-type", "").lower().startswith(STREAM)
 
 
 async def read_whole(chunks: AsyncIterator[bytes]) -> bytes:

@@ -26,6 +26,7 @@ from tests.services.throttle.shell import ThrottleStack, chat
 pytestmark = [pytest.mark.process, pytest.mark.parts]
 
 LONG = 4000
+MADE = "llamacpp:tokens_predicted_total "
 CLIENTS = [
     ("openai", "openai_program.py"),
     ("older openai", "openai_program.py"),
@@ -131,6 +132,44 @@ async def test_what_no_stream_asked_for_is_stopped_as_well(
         await until_free(llama.url)
     assert end.outcome == "cancelled"
     assert end.output_tokens < LONG
+
+
+@pytest.mark.parametrize("route", ["chat/completions", "completions", "responses"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"n_predict": 60},
+        {"n_predict": 60, "use_beam_search": True},
+        {"max_completion_tokens": 60},
+        {"max_output_tokens": 1, "max_tokens": 2, "n_cmpl": 3},
+    ],
+)
+async def test_no_field_makes_tokens_that_are_not_charged(
+    tmp_path: Path, llama: LlamaServer, route: str, fields: dict[str, Any]
+) -> None:
+    body = {"max_tokens": 1, "max_output_tokens": 1, "stream": True, "prompt": "hi", "input": "hi"}
+    body = {**chat(), **body, **fields}
+    if "use_beam_search" in fields:
+        del body["stream"]
+    before = await made_tokens(llama.url)
+    async with serving_llama(tmp_path, llama) as (stack, session):
+        async with session.post(f"/v1/{route}", json=body) as response:
+            assert response.status == 200
+            await response.read()
+        end = await settled(stack)
+        await until_free(llama.url)
+    made = await made_tokens(llama.url) - before
+    assert end.outcome == "completed"
+    # A response of several answers has one chunk with text more than it has tokens.
+    assert 1 < made <= end.output_tokens <= made + 1
+
+
+async def made_tokens(url: str) -> int:
+    """Return the output tokens that the engine has counted in all."""
+    async with aiohttp.ClientSession() as session, session.get(f"{url}/metrics") as answer:
+        lines = (await answer.text()).splitlines()
+    (count,) = (line.split()[1] for line in lines if line.startswith(MADE))
+    return int(float(count))
 
 
 async def hold(session: aiohttp.ClientSession) -> Any:

@@ -95,15 +95,20 @@ def test_what_engines_refuse_to_stream_is_sent_as_it_is(
     [
         ("chat/completions", {}, 1000),
         ("chat/completions", {"max_tokens": 7, "n": 3}, 21),
-        ("chat/completions", {"max_tokens": 7, "max_completion_tokens": 5}, 5),
+        ("chat/completions", {"max_tokens": 7, "max_completion_tokens": 5}, 7),
         ("chat/completions", {"max_tokens": 7, "max_completion_tokens": None}, 7),
-        ("chat/completions", {"max_output_tokens": 7}, 1000),
+        ("chat/completions", {"max_output_tokens": 7}, 7),
+        ("chat/completions", {"max_tokens": 7, "n_predict": 5000}, 5000),
+        ("chat/completions", {"max_tokens": 7, "n": 2, "n_cmpl": 4}, 28),
+        ("chat/completions", {"max_tokens": 7, "best_of": 4}, 28),
+        ("completions", {"max_tokens": 7, "max_completion_tokens": 30}, 30),
         ("completions", {"max_tokens": 7, "prompt": ["a", "b"], "n": 2}, 28),
         ("completions", {"max_tokens": 7, "best_of": 4}, 28),
         ("completions", {"prompt": [1, 2, 3]}, 1000),
         ("completions", {"prompt": [[1, 2], [3]]}, 2000),
         ("completions", {"prompt": []}, 1000),
         ("responses", {"max_output_tokens": 9}, 9),
+        ("responses", {"max_output_tokens": 9, "max_completion_tokens": 40, "n": 2}, 80),
     ],
 )
 def test_the_limit_is_of_all_answers_together(
@@ -113,8 +118,27 @@ def test_the_limit_is_of_all_answers_together(
 
 
 @pytest.mark.parametrize(
+    ("route", "fields", "sends"),
+    [
+        ("chat/completions", {}, False),
+        ("chat/completions", {"max_tokens": None, "n_predict": 5}, False),
+        ("chat/completions", {"max_completion_tokens": 5}, True),
+        ("completions", {"max_completion_tokens": 5}, False),
+        ("responses", {"max_tokens": 5}, False),
+        ("responses", {"max_output_tokens": 5}, True),
+    ],
+)
+def test_a_limit_counts_for_every_engine_under_a_name_of_its_route(
+    route: Route, fields: dict[str, Any], sends: bool
+) -> None:
+    assert decode(route, **fields).sends_limit is sends
+
+
+@pytest.mark.parametrize(
     ("route", "fields", "text"),
     [
+        ("chat/completions", {"n_predict": -1}, "n_predict: invalid number; an integer from 1"),
+        ("chat/completions", {"n_cmpl": 129}, "n_cmpl: invalid number; an integer from 1 to 128"),
         ("chat/completions", {"model": 7}, "model: invalid number; a string of 1 to 128"),
         ("chat/completions", {"model": ""}, "model: invalid string; a string of 1 to 128"),
         ("chat/completions", {"model": None}, "model: invalid null"),

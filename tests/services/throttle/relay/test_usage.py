@@ -212,14 +212,21 @@ def test_only_an_event_of_nothing_but_usage_is_reported_as_such() -> None:
         ),
         ("embeddings", b'{"data":[],"usage":{"prompt_tokens":5,"total_tokens":5}}', (5, 0)),
         ("responses", b'{"usage":{"input_tokens":5,"output_tokens":7}}', (5, 7)),
+        (
+            "chat/completions",
+            b'{"choices":[{"message":{"content":"12345678"}}],"usage":{"completion_tokens":99}}',
+            (None, 2),
+        ),
+        ("completions", b'{"choices":[{"text":"1234"},{"text":"1234"}]}', (None, 2)),
+        ("responses", b'{"output":[{"content":[{"text":"123456789012"}]}]}', (None, 3)),
         ("responses", b'{"usage":null}', (None, 0)),
         ("responses", b"{", (None, 0)),
     ],
 )
-def test_a_whole_answer_is_counted_by_its_usage(
+def test_a_whole_answer_is_counted_by_its_usage_or_by_its_text(
     route: Route, body: bytes, counts: tuple[int | None, int]
 ) -> None:
-    tokens = TokenCount(route)
+    tokens = TokenCount(route, output_limit=9, tokens_of=lambda text_bytes: text_bytes // 4)
     tokens.add_answer(body)
     assert (tokens.prompt_tokens, tokens.output_tokens) == counts
     assert tokens.is_complete is (body != b"{")

@@ -51,5 +51,6 @@ async def test_an_answer_that_is_too_large_is_not_kept(monkeypatch: pytest.Monke
 
 def test_a_stream_is_known_by_its_type() -> None:
     assert is_stream({"content-type": "text/event-stream; charset=utf-8"})
+    assert is_stream({"content-type": "Text/Event-Stream"})
     assert not is_stream({"content-type": "application/json"})
     assert not is_stream({})
