@@ -170,12 +170,17 @@ def _messages_size(data: bytes) -> PromptSize:
 
 
 def _large_size(data: bytes) -> PromptSize:
-    """Return the size without decoding: media are the data in fields that hold no text."""
-    media, inline_bytes = 0, 0
-    if count(data, DATA) > MOST_DATA:
-        return PromptSize(len(data))
+    """Return the size without decoding: media are the data in fields that hold no text.
+
+    Data are passed over to their end, which a search for one byte finds ten times sooner than one
+    for their beginning.
+    """
+    media = inline_bytes = beginnings = 0
     start = find(data, DATA)
     while start >= 0:
+        beginnings += 1
+        if beginnings > MOST_DATA:
+            return PromptSize(len(data))
         end = start + len(DATA)
         if data[max(0, start - 64) : start].rstrip().endswith(ADDRESS_FIELDS):
             end = find(data, b'"', end)

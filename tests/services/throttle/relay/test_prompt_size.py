@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from services.throttle.relay.large_json import LARGE_BYTES
-from services.throttle.relay.prompt_size import MEDIA_TOKENS, PromptSize, prompt_size, text_bytes
+from services.throttle.relay.prompt_size import (
+    MEDIA_TOKENS,
+    MOST_DATA,
+    PromptSize,
+    prompt_size,
+    text_bytes,
+)
 from services.throttle.relay.request import RequestBody, Route
 
 
@@ -102,6 +108,16 @@ def test_no_large_text_passes_as_an_image() -> None:
     for content in (text, json.dumps({"url": text}), json.dumps(audio), {"data": text}):
         whole = size(messages=messages(content))
         assert (whole.media, whole.text_bytes > 2 * LARGE_BYTES) == (0, True)
+
+
+@pytest.mark.parametrize(("images", "media"), [(MOST_DATA, MOST_DATA), (MOST_DATA + 1, 0)])
+def test_a_large_prompt_of_too_many_data_counts_by_its_bytes(images: int, media: int) -> None:
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    content = [part] * images
+    whole = size(messages=messages(content))
+    all_bytes = len(json.dumps(messages(content), separators=(",", ":")))
+    assert all_bytes > LARGE_BYTES
+    assert (whole.media, whole.text_bytes == all_bytes) == (media, media == 0)
 
 
 def test_usage_can_be_checked_against_the_most_tokens_of_a_prompt() -> None:
