@@ -1,43 +1,19 @@
 """The files of a gang: the batch script, what each worker runs, and its environment.
 
-`decided` is a link that is made once, by the batch script (`job-ID`: the program begins) or by the
-executor (`forbidden`: it never does). So a program runs at most once for a placement, however often
-Slurm, or an executor that knows no better, starts the script.
+The link `decided` (`core/engines/noted.py`) is made by the batch script, or forbidden by the
+executor: a program runs at most once for a placement, however often Slurm, or an executor that
+knows no better, starts the script.
 """
 
 from __future__ import annotations
 
-import re
 import shlex
 
-from services.executor.core.engines.contract import RankEnd
 from services.executor.core.engines.environment import DEFAULT_PATH, gang_variables, rank_variables
 from services.executor.core.engines.gangs import EngineGang
 
-READY, GO, DECIDED = "ready", "go", "decided"
+READY, GO = "ready", "go"
 BATCH, WORKER, ENVIRONMENT, HOSTS = "job.sh", "worker.sh", "environment.sh", "hosts"
-FORBIDDEN, BEGUN = "forbidden", "job-"
-"""Targets of `decided`: nothing ever begins; the job of Slurm in which the program began."""
-END = re.compile(rb"([0-9]{1,3}) ([0-9]{1,15}) ([0-9]{1,15}) ([a-z_]*)\s*")
-NOTED_REASONS = frozenset({"walltime", "command_missing", "workdir_missing", "start_failed"})
-
-
-def output_name(rank: int) -> str:
-    return f"rank-{rank}.out"
-
-
-def parse_end(line: bytes) -> RankEnd | None:
-    """Return the end of a line `exit_code ran_ms ended_ms reason`, which a wrapper notes.
-
-    None for anything else, as the tenant may write it.
-    """
-    match = END.fullmatch(line)
-    if match is None:
-        return None
-    code, ran_ms, ended_ms, reason = match.groups()
-    known = reason.decode() if reason.decode() in NOTED_REASONS else ""
-    return RankEnd(int(code), int(ran_ms), int(ended_ms), known)
-
 
 BATCH_SCRIPT = """\
 #!/bin/bash

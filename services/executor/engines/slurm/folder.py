@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import pwd
-import re
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
-from services.executor.core.engines.contract import GangProgress
 from services.executor.core.engines.gangs import EngineGang
-from services.executor.core.engines.output_lines import TAIL_BYTES, last_lines
 from services.executor.core.slurm.scripts import (
     BATCH,
-    BEGUN,
-    DECIDED,
     ENVIRONMENT,
-    FORBIDDEN,
     GO,
     HOSTS,
     READY,
@@ -26,22 +18,17 @@ from services.executor.core.slurm.scripts import (
     batch_script,
     environment_script,
     hosts,
-    output_name,
-    parse_end,
     worker_script,
 )
-from services.executor.engines.slurm.tenant_files import read_file, replace_file, size_of
-
-CHUNK_BYTES = 256 * 1024
-NOTE_BYTES = 256
-END_NAME = re.compile(r"rank-([0-9]{1,5})\.end")
+from services.executor.engines.noted_folder import NOTE_BYTES, NotedFolder
+from services.executor.engines.tenant_files import read_file, replace_file
 
 
-class GangFolder:
+class GangFolder(NotedFolder):
     """Files by which the executor and the processes of a gang talk."""
 
     def __init__(self, root: Path, identity: str) -> None:
-        self.path = root / identity.replace("/", "-").replace(":", "+")
+        super().__init__(root / identity.replace("/", "-").replace(":", "+"))
 
     def write_scripts(self, gang: EngineGang, user: str) -> None:
         """Write what the gang runs, for its user alone. Raises KeyError for an unknown user."""
@@ -70,53 +57,5 @@ class GangFolder:
         with suppress(IsADirectoryError):
             replace_file(self.path / GO, f"{ref} {port or 0}\n", mode=0o644)
 
-    def forbid(self) -> None:
-        """Let no program ever begin; without effect where one has."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            (self.path / DECIDED).symlink_to(FORBIDDEN)
-        folder = os.open(self.path, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-    def progress(self) -> GangProgress:
-        """Return what the processes of the gang noted so far."""
-        decided = self._decided()
-        ends = {}
-        for path in self.path.glob("rank-*.end"):
-            name = END_NAME.fullmatch(path.name)
-            end = parse_end(read_file(path, NOTE_BYTES)) if name else None
-            if name and end is not None:
-                rank = int(name[1])
-                ends[rank] = replace(end, output=self._tail(rank))
-        return GangProgress(
-            ready=read_file(self.path / READY, NOTE_BYTES).decode(errors="replace").strip(),
-            is_begun=decided.startswith(BEGUN),
-            is_forbidden=decided == FORBIDDEN,
-            ends=ends,
-        )
-
-    def _decided(self) -> str:
-        """Return the target of the link, "" if there is none.
-
-        What is no link, or cannot be read, is the tenant's own: its program has begun.
-        """
-        try:
-            return os.readlink(self.path / DECIDED)
-        except FileNotFoundError:
-            return ""
-        except OSError as error:
-            if error.errno in (errno.EINVAL, errno.EACCES):
-                return BEGUN
-            raise
-
-    def _tail(self, rank: int) -> tuple[str, ...]:
-        """Return the last lines of a worker."""
-        path = self.path / output_name(rank)
-        begin = max(0, size_of(path) - TAIL_BYTES)
-        return last_lines(read_file(path, TAIL_BYTES, begin))
-
-    def output(self, rank: int, offset: int) -> bytes:
-        return read_file(self.path / output_name(rank), CHUNK_BYTES, offset)
+    def ready(self) -> str:
+        return read_file(self.path / READY, NOTE_BYTES).decode(errors="replace").strip()

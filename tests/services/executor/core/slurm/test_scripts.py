@@ -6,12 +6,11 @@ import shlex
 from dataclasses import replace
 
 from services.executor.core.engines.gangs import EngineGang
+from services.executor.core.engines.noted import output_name
 from services.executor.core.slurm.scripts import (
     batch_script,
     environment_script,
     hosts,
-    output_name,
-    parse_end,
     worker_script,
 )
 from tests.services.executor.core.engines.looks import gang_of, placed_history
@@ -60,13 +59,3 @@ def test_a_walltime_is_kept_by_the_wrapper() -> None:
 def test_the_wrapper_writes_the_output_that_is_read() -> None:
     assert output_name(3) == "rank-3.out"
     assert "rank-$RANK.out" in worker_script(with_launch(), "/s/g")
-
-
-def test_a_note_of_an_end_is_read_and_what_a_tenant_writes_instead_is_none() -> None:
-    end = parse_end(b"143 90 300 walltime\n")
-    assert end is not None and (end.exit_code, end.ran_ms, end.ended_ms) == (143, 90, 300)
-    assert end.reason == "walltime"
-    other = parse_end(b"1 2 3 my_own_reason\n")
-    assert other is not None and other.reason == ""
-    for line in (b"", b"-1 2 3 \n", b"x", b"1 2", b"99999 1 1 \n", b"1 2 3 a b\n", b"\xff"):
-        assert parse_end(line) is None
