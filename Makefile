@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install train left-out results compare chaos chaos-checks soak dev demo tracing test test-fast test-parts lint lock agent contracts metrics screenshots \
+.PHONY: help install train left-out results compare chaos chaos-checks soak dev demo tracing test test-fast test-parts test-long lint lock agent contracts metrics screenshots \
 	zipkin kafka kubernetes certificates secrets compose-up compose-load compose-test compose-down audit sbom fuzz clean \
 	style types rules collected tests
 
@@ -71,7 +71,7 @@ collected: dev
 WORKERS ?= $(shell expr $$(nproc) + 2)
 # CI sets RETRY=1: the few tests that failed are tried once more, alone.
 RUN_TESTS = $(BIN)/$(if $(RETRY),python -m tests.retry,pytest)
-ALONE := not (parts or slow or process or kafka or stack or browser or compose)
+ALONE := not (parts or long or slow or process or kafka or stack or browser or compose)
 # Each worker imports all that it collects, which takes longer than these tests: a worker per core.
 INNER := $(wildcard tests/services/*/core) tests/agent/core tests/contracts tests/infra/lint \
 	$(addprefix tests/shared/,contracts ledger pipeline verify) tests/test_shells.py
@@ -82,13 +82,17 @@ test: style ## Run lint and the tests that a commit must pass, in about 11 minut
 	@$(MAKE) --no-print-directory --jobs=2 types tests
 
 tests: dev
-	$(RUN_TESTS) -m "not parts" -n $(WORKERS) --durations=10 $(PYTEST)
+	$(RUN_TESTS) -m "not (parts or long)" -n $(WORKERS) --durations=10 $(PYTEST)
 
 test-fast: lint ## Run lint and the tests of pure cores and contracts, in 90 s: PYTEST= more folders
 	EXAMPLES=20 $(BIN)/pytest -m "$(ALONE)" -n $$(nproc) $(INNER) $(PYTEST)
 
 test-parts: dev ## Run the tests of upgrades, kills, several brokers and access rights: PYTEST= WORKERS=
-	$(RUN_TESTS) -m parts -n $(WORKERS) --durations=10 $(PYTEST)
+	$(RUN_TESTS) -m "parts and not long" -n $(WORKERS) --durations=10 $(PYTEST)
+
+# A worker per core: the nodes of a Ray that wait long for each other give up.
+test-long: dev ## Run the tests on a real Ray, which is installed into the cache once (half a GiB): PYTEST=
+	$(RUN_TESTS) -m long -n 1 --durations=10 $(PYTEST)
 
 lock: dev ## Resolve the dependencies again, with hashes.
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \

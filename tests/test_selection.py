@@ -1,4 +1,4 @@
-"""Every test belongs to `make test` or to `make test-parts`, and CI runs both."""
+"""Every test belongs to `make test`, `make test-parts` or `make test-long`; CI runs two of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.selection import APART, GROUPS, LONGEST, SPAWNING, group_of
 
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
-MARKS = ("parts", "slow", "process", "kafka", "stack", "browser", "compose")
+MARKS = ("parts", "long", "slow", "process", "kafka", "stack", "browser", "compose")
 
 CONFTEST = """
 import pytest
@@ -59,10 +59,10 @@ def is_chosen(selected: Expression, marks: frozenset[str]) -> bool:
     return selected.evaluate(lambda name, /, **_: name in marks)
 
 
-def test_each_test_is_in_one_of_the_two_runs() -> None:
-    test, parts = selection("tests"), selection("test-parts")
+def test_each_test_is_in_one_of_the_three_runs() -> None:
+    runs = [selection(target) for target in ("tests", "test-parts", "test-long")]
     for marks in sets_of_marks():
-        assert is_chosen(test, marks) != is_chosen(parts, marks), marks
+        assert sum(is_chosen(run, marks) for run in runs) == 1, marks
 
 
 def test_the_fast_run_is_a_part_of_the_full_one_without_any_mark() -> None:
