@@ -46,9 +46,21 @@ KUBERNETES = frozenset(
         "kubernetes_pending_s",
     }
 )
+RAY = frozenset(
+    {
+        "ray_pool",
+        "ray_folder",
+        "ray_address",
+        "ray_token_file",
+        "ray_stop_after_s",
+        "ray_poll_s",
+        "ray_pending_s",
+    }
+)
 OF_ENGINES: Mapping[str, frozenset[str]] = {
     "executor-slurm": SLURM,
     "executor-kubernetes": KUBERNETES,
+    "executor-ray": RAY,
 }
 """Settings that make an executor one of an engine, by the name of the service."""
 GIVEN: Mapping[str, frozenset[str]] = {
@@ -76,7 +88,8 @@ GIVEN: Mapping[str, frozenset[str]] = {
         {"agent_pools", "report_window_ms", "slow", "secrets", "secret_keys", "bundles"}
     )
     | SLURM
-    | KUBERNETES,
+    | KUBERNETES
+    | RAY,
     "publisher": frozenset({"max_records", "refresh_s", "archive_every_h"}),
     "projector": frozenset(
         {"gather_ms", "batch_records", "job_history_d", "records_d", "job_logs"}
@@ -144,6 +157,8 @@ PATHS = frozenset(
         "slurm_folder",
         "slurm_commands",
         "kubernetes_config",
+        "ray_folder",
+        "ray_token_file",
     }
 )
 """Settings that name a file or folder: services run in another directory than `berth up`."""

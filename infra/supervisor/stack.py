@@ -148,8 +148,14 @@ SERVICES = (
 
 SLURM_EXECUTOR = Service("executor-slurm", "services.executor", 256)
 KUBERNETES_EXECUTOR = Service("executor-kubernetes", "services.executor", 256)
+RAY_EXECUTOR = Service("executor-ray", "services.executor", 256)
 SLURM_POOL, KUBERNETES_POOL = "BERTH_SLURM_POOL", "BERTH_KUBERNETES_POOL"
-ENGINE_EXECUTORS = {SLURM_POOL: SLURM_EXECUTOR, KUBERNETES_POOL: KUBERNETES_EXECUTOR}
+RAY_POOL = "BERTH_RAY_POOL"
+ENGINE_EXECUTORS = {
+    SLURM_POOL: SLURM_EXECUTOR,
+    KUBERNETES_POOL: KUBERNETES_EXECUTOR,
+    RAY_POOL: RAY_EXECUTOR,
+}
 """Beside the others where the environment of `berth up` has the variable: a pool of an engine."""
 EXECUTOR = "executor"
 AGENT = "berth-agent"

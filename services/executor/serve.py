@@ -11,6 +11,7 @@ from pathlib import Path
 from services.executor.agents.server import AgentServer
 from services.executor.core.kubernetes.manifests import PodOptions
 from services.executor.core.kubernetes.nodes import parse_tolerations
+from services.executor.core.ray.submission import RayOptions
 from services.executor.core.slurm.submission import SlurmOptions
 from services.executor.core.virtual.inventory import InventoryNode, parse_inventory
 from services.executor.engines.engine import Engine
@@ -18,6 +19,8 @@ from services.executor.engines.kubernetes.access import access_of
 from services.executor.engines.kubernetes.api import KubernetesApi
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
 from services.executor.engines.kubernetes.pod_intake import PodIntake
+from services.executor.engines.ray.api import RayApi
+from services.executor.engines.ray.ray import RayEngine
 from services.executor.engines.server import EngineServer
 from services.executor.engines.slurm.commands import SlurmCommands
 from services.executor.engines.slurm.slurm import SlurmEngine
@@ -69,6 +72,13 @@ def _executor(
             )
         if settings.kubernetes_pool:
             return kubernetes_server(settings, lambda: _connect(settings), metrics)
+        if settings.ray_pool and settings.ray_folder is not None:
+            options = RayOptions(settings.ray_address, settings.ray_stop_after_s)
+            api = RayApi(settings.ray_address, settings.ray_token_file)
+            engine = RayEngine(api, settings.ray_folder, options)
+            return EngineServer(
+                settings, settings.ray_pool, engine, lambda: _connect(settings), metrics
+            )
         return AgentServer(settings, lambda: _connect(settings), metrics)
     nodes = _inventory(settings.nodes)
     return VirtualServer(settings, nodes, lambda: _connect(settings), metrics)

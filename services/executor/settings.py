@@ -15,8 +15,8 @@ from shared.http.server_settings import NodeExecutors, ServerSettings, addresses
 class ExecutorSettings(ServerSettings):
     """`BERTH_` variables of this service; one process serves nodes of one or more pools.
 
-    With an inventory it runs the virtual nodes in it; with `slurm_pool` or `kubernetes_pool` it has
-    that engine run the jobs of the pool; else it serves the agents of pools whose backends name
+    With an inventory it runs the virtual nodes in it; with a pool of Slurm, Kubernetes or Ray that
+    engine runs the jobs of the pool; else it serves the agents of pools whose backends name
     `agent`.
     """
 
@@ -154,11 +154,47 @@ class ExecutorSettings(ServerSettings):
         description="Time in which all pods of a gang have to be there, s; then it is placed anew",
     )
 
-    @field_validator("slurm_folder")
+    ray_pool: str = Field(
+        default="",
+        pattern=r"^([a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?)?$",
+        description="Pool whose jobs Ray runs; its backends name ray",
+    )
+    ray_folder: Path | None = Field(
+        default=None,
+        validate_default=True,
+        description="Folder that this machine and the nodes of Ray share, by the same path",
+    )
+    ray_address: str = Field(
+        default="http://127.0.0.1:8265",
+        pattern=r"^https?://[^/?#@]+$",
+        description="Address of Ray's dashboard, as this machine and the nodes reach it",
+    )
+    ray_token_file: Path | None = Field(
+        default=None,
+        description="File of the token of Ray's dashboard, where it has one (RAY_AUTH_MODE)",
+    )
+    ray_stop_after_s: float = Field(
+        default=60.0,
+        ge=1,
+        le=3600,
+        description="Time without an answer of Ray after which workers end themselves, s",
+    )
+    ray_poll_s: float = Field(
+        default=1.0, ge=0.1, le=60, description="Longest time between two looks at Ray, s"
+    )
+    ray_pending_s: float = Field(
+        default=30.0,
+        ge=1,
+        le=3600,
+        description="Time for which Ray may let a placed job wait, s; then it is placed anew",
+    )
+
+    @field_validator("slurm_folder", "ray_folder")
     @classmethod
     def _has_folder(cls, folder: Path | None, info: ValidationInfo) -> Path | None:
-        if info.data.get("slurm_pool") and (folder is None or not folder.is_absolute()):
-            raise ValueError("an absolute path is needed with slurm_pool")
+        pool = str(info.field_name).replace("_folder", "_pool")
+        if info.data.get(pool) and (folder is None or not folder.is_absolute()):
+            raise ValueError(f"an absolute path is needed with {pool}")
         return folder
 
     def slurm_user_of(self, tenant: str) -> str:
@@ -182,11 +218,15 @@ class ExecutorSettings(ServerSettings):
     @property
     def engine_poll_s(self) -> float:
         """Longest time between two looks at the engine, s."""
+        if self.ray_pool:
+            return self.ray_poll_s
         return self.kubernetes_poll_s if self.kubernetes_pool else self.slurm_poll_s
 
     @property
     def engine_pending_s(self) -> float:
         """Time for which the engine may let a placed job wait, s."""
+        if self.ray_pool:
+            return self.ray_pending_s
         return self.kubernetes_pending_s if self.kubernetes_pool else self.slurm_pending_s
 
     @property

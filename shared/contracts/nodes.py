@@ -8,7 +8,7 @@ from pydantic import Field
 
 from shared.contracts.base import Command, Event, Name, Text, command, event
 
-Backend = Literal["virtual", "process", "agent", "slurm", "kubernetes"]
+Backend = Literal["virtual", "process", "agent", "slurm", "kubernetes", "ray"]
 """How a node runs its workers: on a clock alone, as processes of an executor of an earlier release
 (`process`, only in old records), or by an agent."""
 Fencing = Literal["kernel", "advice"]

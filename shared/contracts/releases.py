@@ -21,7 +21,7 @@ RELEASE_SETTINGS: Final[Mapping[int, tuple[str, ...]]] = {
 }
 """Settings by the release that made them: with another value than `LEGACY_DEFAULTS` services write
 events that no earlier release can read."""
-LATE_BACKENDS: Final = frozenset({"kubernetes"})
+LATE_BACKENDS: Final = frozenset({"kubernetes", "ray"})
 """Backends that no earlier release can read."""
 
 LATE_SETTINGS: Final = ("packing", "scheduler")

@@ -17,7 +17,7 @@ from shared.contracts.pools import PoolConfigured
 KEEP = "keep"
 IN_EXECUTOR: frozenset[Backend] = frozenset({"virtual", "process"})
 """Backends whose workers an executor holds itself: its `lease_s` is their `stop_after_s`."""
-ENGINES: frozenset[Backend] = frozenset({"slurm", "kubernetes"})
+ENGINES: frozenset[Backend] = frozenset({"slurm", "kubernetes", "ray"})
 """Backends of which an engine of the site holds the workers: they run on without Berth."""
 ENGINE_TERMS_ID = "engine"
 """Id of the terms of nodes of engines: they never change, and no silence of one is a proof."""

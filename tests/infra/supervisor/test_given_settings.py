@@ -105,7 +105,9 @@ def test_the_step_that_makes_topics_gets_the_retention_of_prompts() -> None:
 def test_the_settings_of_an_engine_make_one_executor_alone_one_of_it() -> None:
     slurm = {"BERTH_SLURM_POOL": "slurm", "BERTH_SLURM_FOLDER": "/shared"}
     kubernetes = {"BERTH_KUBERNETES_POOL": "cloud", "BERTH_KUBERNETES_CONFIG": "/etc/config"}
-    environ = slurm | kubernetes
+    ray = {"BERTH_RAY_POOL": "ray", "BERTH_RAY_ADDRESS": "http://head:8265"}
+    environ = slurm | kubernetes | ray
     assert given_settings("executor", environ) == {}
     assert given_settings("executor", environ, service="executor-slurm") == slurm
     assert given_settings("executor", environ, service="executor-kubernetes") == kubernetes
+    assert given_settings("executor", environ, service="executor-ray") == ray

@@ -14,6 +14,8 @@ from infra.supervisor.stack import (
     KUBERNETES_EXECUTOR,
     KUBERNETES_POOL,
     PARTS,
+    RAY_EXECUTOR,
+    RAY_POOL,
     SERVICES,
     SLURM_EXECUTOR,
     SLURM_POOL,
@@ -138,4 +140,5 @@ def test_an_executor_of_an_engine_is_there_where_its_pool_is_named() -> None:
     assert more == (*SERVICES, SLURM_EXECUTOR)
     both = services_in({SLURM_POOL: "slurm", KUBERNETES_POOL: "cloud"})
     assert both == (*more, KUBERNETES_EXECUTOR)
+    assert services_in({RAY_POOL: "ray"}) == (*SERVICES, RAY_EXECUTOR)
     assert environment(SLURM_EXECUTOR, SITE, PORTS)["BERTH_EXECUTOR_ID"] == "executor-slurm"

@@ -37,6 +37,8 @@ class Stage(Twin):
     LACKS: Mapping[str, str] = {}
     GPUS_VARIABLE = "CUDA_VISIBLE_DEVICES"
     """Variable by which a program knows its GPUs."""
+    ADDRESS = "127.0.0.1"
+    """Address of g2, at which a gang meets whose rank 0 is there."""
 
     def needs(self, *capabilities: str) -> None:
         """Skip the case where the backend lacks one of these."""
@@ -94,8 +96,12 @@ class Stage(Twin):
 
     async def exits(self, number: int) -> dict[str, WorkerExited]:
         """Wait for ends of workers by themselves; return them by allocation."""
-        reports = await self.wait_for(WorkerExited, number)
-        return {report.allocation_id: report for report in reports}
+        # A report is sent again after a while, where workers start slowly before the next end.
+        await self.until(lambda: len(self._exits()) >= number)
+        return self._exits()
+
+    def _exits(self) -> dict[str, WorkerExited]:
+        return {report.allocation_id: report for report in self.reports(WorkerExited)}
 
     async def stops(self, number: int) -> list[WorkerStopped]:
         return await self.wait_for(WorkerStopped, number)

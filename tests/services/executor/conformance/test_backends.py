@@ -23,13 +23,15 @@ from shared.contracts.reports import (
     WorkerRefused,
     WorkerStopped,
 )
-from tests import kubernetes_cluster, slurm_cluster
+from tests import kubernetes_cluster, ray_cluster, slurm_cluster
+from tests.ray_cluster import RayCluster
 from tests.services.executor.conformance.kubernetes_stage import KubernetesStage
+from tests.services.executor.conformance.ray_stage import RayStage
 from tests.services.executor.conformance.stages import EngineStage, SlurmStage, Stage, VirtualStage
 from tests.services.executor.facts import started
 
 pytestmark = [pytest.mark.process, pytest.mark.parts]
-BACKENDS = ("virtual", "slurm", "kubernetes")
+BACKENDS = ("virtual", "slurm", "kubernetes", pytest.param("ray", marks=pytest.mark.long))
 LONG = "echo begun; sleep 300"
 
 
@@ -47,6 +49,12 @@ def kubernetes() -> Iterator[KubernetesCluster]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def ray() -> Iterator[RayCluster]:
+    with ray_cluster.temporary_cluster() as running:
+        yield running
+
+
 @pytest.fixture(params=BACKENDS)
 async def stage(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -58,6 +66,8 @@ async def stage(
         made = SlurmStage(tmp_path, running)
     elif request.param == "kubernetes":
         made = KubernetesStage(tmp_path, request.getfixturevalue("kubernetes"))
+    elif request.param == "ray":
+        made = RayStage(tmp_path, request.getfixturevalue("ray"))
     else:
         made = VirtualStage(tmp_path)
     await made.serving()
@@ -130,9 +140,9 @@ async def test_workers_get_rank_rendezvous_and_gpus(stage: Stage) -> None:
     await stage.begin("j1", spec, ("g2", [0, 1]), ("g1", [0, 1]), ("g1", [2, 3]))
     await stage.exits(3)
     await stage.until(lambda: all(len(stage.printed(rank)) == 3 for rank in range(3)))
-    assert stage.printed(0)[0] == "0 3 0 g2 0 0 1 127.0.0.1 a 'b'"
-    assert stage.printed(1)[0] == "1 3 0 g1 1 0 1 127.0.0.1 a 'b'"
-    assert stage.printed(2)[0] == "2 3 0 g1 1 1 1 127.0.0.1 a 'b'"
+    assert stage.printed(0)[0] == f"0 3 0 g2 0 0 1 {stage.ADDRESS} a 'b'"
+    assert stage.printed(1)[0] == f"1 3 0 g1 1 0 1 {stage.ADDRESS} a 'b'"
+    assert stage.printed(2)[0] == f"2 3 0 g1 1 1 1 {stage.ADDRESS} a 'b'"
     assert len({stage.printed(rank)[1] for rank in range(3)}) == 1
     first, second = (set(stage.printed(rank)[2].split(",")) for rank in (1, 2))
     assert len(first) == len(second) == 2 and not first & second
@@ -280,6 +290,7 @@ async def test_a_requeue_by_the_engine_is_noticed_and_runs_nothing_twice(stage: 
 
 async def test_a_drain_of_the_engine_keeps_new_work_off(stage: Stage) -> None:
     engine = of_engine(stage)
+    stage.needs("drains")
     engine.drain("g3")
     try:
         await stage.until(lambda: bool(stage.problems()))

@@ -28,7 +28,7 @@ def functions(path: Path) -> list[str]:
 
 def test_the_page_has_every_case_and_none_that_fails() -> None:
     names = [case.removeprefix("test_").replace("_", " ") for case in functions(ROOT / SUITE)]
-    rows = PAGE.read_text().partition("|---|---|---|---|---|\n")[2].splitlines()
+    rows = PAGE.read_text().partition("|---|---|---|---|---|---|\n")[2].splitlines()
     assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == names
     assert FAILS not in PAGE.read_text()
 
@@ -40,15 +40,21 @@ def test_the_tests_of_agents_exist() -> None:
 
 
 def test_a_row_has_the_outcome_of_each_backend() -> None:
-    case = {"agent": "no engine", "virtual": "why not", "slurm": "yes", "kubernetes": "no"}
+    case = {
+        "agent": "no engine",
+        "virtual": "why not",
+        "slurm": "yes",
+        "kubernetes": "no",
+        "ray": "yes",
+    }
     page = page_of({"test_it_works": case})
-    assert page.endswith("| it works | no engine | why not | yes | no |\n")
+    assert page.endswith("| it works | no engine | why not | yes | no | yes |\n")
 
 
 def test_the_page_links_the_test_of_agents_of_a_case() -> None:
     case, (path, test) = next(iter(AGENT.items()))
-    page = page_of({case: dict.fromkeys(("agent", "virtual", "slurm", "kubernetes"), "yes")})
-    assert page.endswith(f"| [yes](../{path} '{test}') | yes | yes | yes |\n")
+    page = page_of({case: dict.fromkeys(("agent", "virtual", "slurm", "kubernetes", "ray"), "yes")})
+    assert page.endswith(f"| [yes](../{path} '{test}') | yes | yes | yes | yes |\n")
 
 
 def test_agents_have_the_outcome_of_their_own_test() -> None:

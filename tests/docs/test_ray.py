@@ -1,0 +1,48 @@
+"""The page on Ray is run as it stands, on a real Ray."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.engine_pages import assert_names_settings_and_reasons, run_page
+from tests.pages import ROOT, blocks
+from tests.ray_cluster import RayCluster, temporary_cluster
+
+PAGE = (ROOT / "docs" / "ray.md").read_text()
+FOLDER, ADDRESS = "/shared/berth", "http://ray-head:8265"
+
+
+@pytest.fixture
+def cluster() -> Iterator[RayCluster]:
+    with temporary_cluster() as running:
+        yield running
+
+
+def test_the_page_names_every_setting_and_reason() -> None:
+    assert_names_settings_and_reasons(PAGE, "ray")
+
+
+@pytest.mark.stack
+@pytest.mark.long
+def test_the_page_does_what_it_says(cluster: RayCluster) -> None:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "BERTH_HOME": str(cluster.folder / "home"),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        # A worker of Ray takes seconds to start on a machine with few cores.
+        "BERTH_RAY_PENDING_S": "120",
+    }
+    text = "\n".join(blocks(PAGE)).replace(FOLDER, str(cluster.shared))
+    output = run_page(text.replace(ADDRESS, cluster.address), environment, cluster.folder)
+    assert re.search(r"rank 0 of 2 on GPUs \d,\d", output), output
+    assert re.search(r"rank 1 of 2 on GPUs \d,\d", output)
+    assert "g1" in output and "cancelled" in output
+    ours = [job for job in cluster.jobs() if "berth.identity" in (job["metadata"] or {})]
+    assert 2 <= len(ours) <= 3, "one job of Ray for each worker, as its metadata says"
