@@ -14,10 +14,10 @@ from typing import Any
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.engines.conformance import conformance_of
 from benchmarks.parts.engines.gang_load import WORKERS
-from benchmarks.parts.engines.measure import END_S, KILLED_GANG_S, measure
+from benchmarks.parts.engines.measure import KILLED_GANG_S, measure
 from benchmarks.parts.engines.options import ENGINES, EnginesOptions, check_options
 from benchmarks.parts.engines.page import goals_of, render_page
-from benchmarks.parts.engines.sites import POLL_S, missing
+from benchmarks.parts.engines.sites import END_S, POLL_S, missing
 from benchmarks.parts.result import finish
 from shared.process.progress import ReportLine
 

@@ -100,7 +100,7 @@ def test_the_page_has_every_engine_that_ran_and_the_reason_of_each_other() -> No
 
 async def test_options_that_cannot_be_are_errors() -> None:
     for options, words in (
-        (EnginesOptions(only="ray"), "only=ray: must be one of"),
+        (EnginesOptions(only="pbs"), "only=pbs: must be one of"),
         (EnginesOptions(kills=0), "kills: 0; 1 or more is allowed"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -123,7 +123,14 @@ async def test_an_engine_that_is_not_there_is_left_out_and_the_others_stay(
 
 @pytest.mark.stack
 @pytest.mark.parts
-@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "kubernetes"])
+@pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param(name, marks=[pytest.mark.long] if name == "ray" else [])
+        for name in ENGINES
+        if name != "kubernetes"
+    ],
+)
 def test_an_engine_is_measured_on_a_whole_stack(
     engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

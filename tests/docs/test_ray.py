@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from infra.ray.cluster import RayCluster
 from tests.docs.engine_pages import assert_names_settings_and_reasons, run_page
 from tests.pages import ROOT, blocks
-from tests.ray_cluster import RayCluster, temporary_cluster
+from tests.ray_cluster import temporary_cluster
 
 PAGE = (ROOT / "docs" / "ray.md").read_text()
 FOLDER, ADDRESS = "/shared/berth", "http://ray-head:8265"

@@ -18,8 +18,6 @@ from infra.supervisor import supervise
 from shared.contracts.topics import LANES
 from shared.process.progress import ReportLine
 
-END_S = 90.0
-"""Limit for the end of all gangs of a part: one that has not ended then is lost."""
 OUTPUT_S = 15.0
 """Limit for the first lines of programs, which reach the log behind the ledger."""
 KILLED_GANG_S = 2.0
@@ -57,9 +55,9 @@ async def _parts(
     site: EngineSite, load: GangLoad, options: EnginesOptions, report_line: ReportLine
 ) -> Json:
     report_line(f"{site.engine}: {options.starts} gangs, one after the other")
-    one_by_one = await starts(load, options.starts)
+    one_by_one = await starts(site, load, options.starts)
     report_line(f"{site.engine}: {options.gangs} gangs at once")
-    at_once = await burst(load, options.gangs)
+    at_once = await burst(site, load, options.gangs)
     report_line(f"{site.engine}: {options.kills} kills of the executor")
     killed = await kills(site, load, options)
     lost = [job for job in load.sent_s if load.ends.get(job) != SUCCEEDED]
@@ -69,7 +67,7 @@ async def _parts(
     return {**one_by_one, **at_once, **killed, **doubles, "lost_jobs": len(lost)}
 
 
-async def starts(load: GangLoad, gangs: int) -> Json:
+async def starts(site: EngineSite, load: GangLoad, gangs: int) -> Json:
     """Measure from the submit until the program of the last worker runs.
 
     Virtual workers run no program: until the event that lets them begin.
@@ -77,7 +75,7 @@ async def starts(load: GangLoad, gangs: int) -> Json:
     taken_ms: list[float] = []
     for number in range(gangs):
         job_id = await load.submit(f"start-{number}", 0.0)
-        if not await load.until_ended([job_id], END_S):
+        if not await load.until_ended([job_id], site.end_s):
             continue
         running_s = await _running_s(load, job_id)
         if running_s is not None:
@@ -94,10 +92,10 @@ async def _running_s(load: GangLoad, job_id: str) -> float | None:
     return running_s
 
 
-async def burst(load: GangLoad, gangs: int) -> Json:
+async def burst(site: EngineSite, load: GangLoad, gangs: int) -> Json:
     """Submit gangs at once whose programs end at once; six of them have room at a time."""
     jobs = await asyncio.gather(*(load.submit(f"burst-{n}", 0.0) for n in range(gangs)))
-    await load.until_ended(jobs, END_S)
+    await load.until_ended(jobs, site.end_s)
     ended = [load.ended_s[job] for job in jobs if job in load.ended_s]
     if not ended:
         return {"gangs_per_s": 0.0}
@@ -122,7 +120,7 @@ async def kills(site: EngineSite, load: GangLoad, options: EnginesOptions) -> Js
     finally:
         working.cancel()
         await asyncio.wait([working])
-    await load.until_ended(load.sent_s.keys(), END_S)
+    await load.until_ended(load.sent_s.keys(), site.end_s)
     # The output of the last gangs reaches the log behind their ends.
     await asyncio.sleep(1.0)
     recovered = [job for job in there if load.ends.get(job) == SUCCEEDED]

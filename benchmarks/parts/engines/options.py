@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ENGINES = ("virtual", "agent", "slurm", "kubernetes")
+ENGINES = ("virtual", "agent", "slurm", "kubernetes", "ray")
 """Backends of a pool, in the order of the page."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.parts.engines.options import ENGINES
+from benchmarks.parts.engines.sites import RAY_END_S
 from benchmarks.parts.goals import met
 from benchmarks.parts.markdown import table
 
@@ -18,16 +19,16 @@ stack of Berth of its own (embedded broker) on {cores} cores, which cluster, sta
 three nodes with four GPUs each, declared ones that no program uses. A gang has {workers} workers
 with a GPU each. `virtual` is the simulation in an executor, `agent` three real `berth-agent`
 without cgroups, `slurm` a real Slurm 22.05, `kubernetes` a real API server, etcd, controllers,
-kubelets and containerd.
+kubelets and containerd, `ray` a real Ray with a head and three nodes.
 
 Submit to running is from the submit of a gang until the program of its last worker runs, by the
 clock of the machine that both read (10 ms); for `virtual` until the event that lets it begin. The
-executors of Slurm and Kubernetes look at their engine every {poll_s} s and at once when there is
-something to do. Gangs per second is that of {gangs} gangs that are submitted at once and end at
+executors of Slurm, Kubernetes and Ray look at their engine every {poll_s} s and at once when there
+is something to do. Gangs per second is that of {gangs} gangs that are submitted at once and end at
 once, six of which have room at a time. The executor is killed with SIGKILL at {kills} random points
 of a load of gangs of {killed_gang_s:g} s, and started again by its supervisor. A run is double if
 one attempt of a worker began twice, or an attempt began before the last one had ended; a job is
-lost if it did not succeed within {end_s:g} s.
+lost if it did not succeed within {end_s:g} s, {ray_end_s:g} s for `ray`.
 
 """
 FIGURES = {
@@ -71,7 +72,12 @@ def goals_of(engines: Mapping[str, Any]) -> dict[str, str]:
 
 def render_page(result: dict[str, Any]) -> str:
     """Return the page in Markdown."""
-    return "".join([HEAD.format(**result["settings"]), *_sections(result["engines"], result)])
+    return "".join(
+        [
+            HEAD.format(**result["settings"], ray_end_s=RAY_END_S),
+            *_sections(result["engines"], result),
+        ]
+    )
 
 
 def _sections(engines: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:

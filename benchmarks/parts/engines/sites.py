@@ -19,11 +19,13 @@ from benchmarks.parts.stack import TENANT, Bench, configure
 from infra.kubernetes import cluster as kubernetes_cluster
 from infra.kubernetes.control_plane import EXECUTOR, MANIFESTS
 from infra.kubernetes.image import IMAGE
+from infra.ray import cluster as ray_cluster
 from infra.slurm import cluster as slurm_cluster
 from infra.supervisor.stack import (
     AGENT_EXECUTOR,
     BY_NAME,
     KUBERNETES_EXECUTOR,
+    RAY_EXECUTOR,
     SERVICES,
     SLURM_EXECUTOR,
     Service,
@@ -35,6 +37,10 @@ NODES, GPUS = ("g1", "g2", "g3"), 4
 VIRTUAL_EXECUTOR = "executor-virtual"
 SLURM_USER = "daemon"
 POLL_S = "0.2"
+END_S, RAY_END_S = 90.0, 600.0
+"""Limits for the end of all gangs of a part: one that has not ended then is lost. A worker of Ray
+is a process that takes seconds of CPU time to start."""
+RAY_PENDING_S = "120"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,10 @@ class EngineSite:
     executor: Service
     env: Mapping[str, str]
     pool: str = POOL
+
+    @property
+    def end_s(self) -> float:
+        return RAY_END_S if self.engine == "ray" else END_S
 
     @property
     def runs_programs(self) -> bool:
@@ -78,6 +88,8 @@ def missing(engine: str) -> str:
     """Return why an engine is not on this machine, empty if it is."""
     if engine == "slurm":
         return slurm_cluster.missing()
+    if engine == "ray":
+        return ray_cluster.missing()
     return kubernetes_cluster.missing() if engine == "kubernetes" else ""
 
 
@@ -93,6 +105,9 @@ def running_site(engine: str) -> Iterator[EngineSite]:
         elif engine == "slurm":
             with slurm_cluster.slurm_cluster(folder) as slurm:
                 yield EngineSite(engine, SLURM_EXECUTOR, _slurm(slurm))
+        elif engine == "ray":
+            with ray_cluster.ray_cluster(folder, ray_cluster.python()) as ray:
+                yield EngineSite(engine, RAY_EXECUTOR, _ray(ray))
         else:
             with kubernetes_cluster.kubernetes_cluster(folder) as kubernetes:
                 yield EngineSite(engine, KUBERNETES_EXECUTOR, _kubernetes(kubernetes))
@@ -114,6 +129,16 @@ def _slurm(cluster: slurm_cluster.SlurmCluster) -> dict[str, str]:
         "BERTH_SLURM_PARTITION": "main",
         "BERTH_SLURM_USER": SLURM_USER if os.geteuid() == 0 else "",
         "BERTH_SLURM_POLL_S": POLL_S,
+    }
+
+
+def _ray(cluster: ray_cluster.RayCluster) -> dict[str, str]:
+    return {
+        "BERTH_RAY_POOL": POOL,
+        "BERTH_RAY_FOLDER": str(cluster.shared),
+        "BERTH_RAY_ADDRESS": cluster.address,
+        "BERTH_RAY_POLL_S": POLL_S,
+        "BERTH_RAY_PENDING_S": RAY_PENDING_S,
     }
 
 

@@ -7,12 +7,12 @@ from collections import Counter
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 
+from infra.ray.cluster import ADDRESSES, GPUS, NODES, RayCluster
 from services.executor.core.ray.submission import RayOptions
 from services.executor.engines.ray.api import RayApi
 from services.executor.engines.ray.ray import RayEngine
 from services.executor.engines.server import EngineServer
 from services.executor.settings import ExecutorSettings
-from tests.ray_cluster import ADDRESSES, GPUS, NODES, RayCluster
 from tests.services.executor.conformance.stages import EngineStage, pools
 
 STOP_AFTER_S = 60.0

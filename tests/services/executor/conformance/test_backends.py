@@ -13,6 +13,7 @@ import pytest
 
 from infra.kubernetes.cluster import KubernetesCluster
 from infra.kubernetes.control_plane import MANIFESTS
+from infra.ray.cluster import RayCluster
 from infra.slurm.cluster import GPUS, NODES, SlurmCluster
 from shared.contracts.nodes import NodeLost
 from shared.contracts.reports import (
@@ -24,7 +25,6 @@ from shared.contracts.reports import (
     WorkerStopped,
 )
 from tests import kubernetes_cluster, ray_cluster, slurm_cluster
-from tests.ray_cluster import RayCluster
 from tests.services.executor.conformance.kubernetes_stage import KubernetesStage
 from tests.services.executor.conformance.ray_stage import RayStage
 from tests.services.executor.conformance.stages import EngineStage, SlurmStage, Stage, VirtualStage

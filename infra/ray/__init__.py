@@ -1,0 +1,1 @@
+"""A real Ray on this machine, for tests and benchmarks."""
