@@ -136,7 +136,7 @@ class _Init:
     def _on_term(self, *_: object) -> None:
         self._terminated = True
         if self._program:
-            self._terminate()
+            terminate(self._program)
 
     def _end_at_deadline(self) -> None:
         """End the worker in place of a step that waits for its disk, and looks as if it had.
@@ -150,13 +150,6 @@ class _Init:
         cgroups.kill(self._spec.cgroups)
         processes.kill_each(processes.descendants())
 
-    def _terminate(self) -> None:
-        try:
-            os.killpg(self._program, signal.SIGTERM)
-        except ProcessLookupError:
-            # It does not lead its group yet.
-            os.kill(self._program, signal.SIGTERM)
-
     def _start(self) -> None:
         """Fork the program, reap what it leaves, and pass its wait status on."""
         init = os.getpid()
@@ -166,7 +159,7 @@ class _Init:
         os.close(self._output)
         self._program = program
         if self._terminated:
-            self._terminate()
+            terminate(program)
         memory.release_file_pages()
         while True:
             pid, status = os.waitpid(-1, 0)
@@ -198,6 +191,19 @@ class _Init:
 
     def _send_status(self, message: str) -> None:
         os.write(self._status, f"{message}\n".encode())
+
+
+def terminate(program: int) -> None:
+    """Send SIGTERM to the group of a program, or to it alone while it does not lead one yet.
+
+    One that has ended and was reaped a moment ago gets none, and its own end counts.
+    """
+    for send in (os.killpg, os.kill):
+        try:
+            send(program, signal.SIGTERM)
+        except ProcessLookupError:
+            continue
+        return
 
 
 def close_others(kept: set[int]) -> None:
