@@ -39,6 +39,8 @@ class Stage(Twin):
     """Variable by which a program knows its GPUs."""
     ADDRESS = "127.0.0.1"
     """Address of g2, at which a gang meets whose rank 0 is there."""
+    REFUSED = "engine_unsupported"
+    """Reason of the refusal of a job with a secret that its tenant lacks."""
 
     def needs(self, *capabilities: str) -> None:
         """Skip the case where the backend lacks one of these."""
@@ -126,6 +128,7 @@ class VirtualStage(Stage):
     LACKS = {
         "programs": "virtual workers run no program",
         "outlives": "virtual workers end with their executor, which reports them stopped",
+        "reports lost": "virtual workers end with their node",
         "engine": "no engine runs beside the executor",
     }
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from services.executor.agents.server import AgentServer
 from services.executor.core.virtual.inventory import InventoryNode
 from services.executor.engines.server import EngineServer
 from services.executor.settings import ExecutorSettings
@@ -23,6 +24,7 @@ from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from tests.patience import PATIENCE_S
 
+Server = VirtualServer | EngineServer | AgentServer
 M = TypeVar("M", bound=Model)
 T = TypeVar("T", ExecutorReported, NodeProblemsReported)
 
@@ -39,7 +41,7 @@ class Twin:
         self.pool = PoolConfigured.model_validate({"partition": 0, "pool": "demo", **pool})
         self.expected_nodes = len(nodes)
         self.stop = asyncio.Event()
-        self.executor: VirtualServer | EngineServer | None = None
+        self.executor: Server | None = None
         self.metrics = Metrics("executor")
         self.connect: Callable[[], MemoryLog] = lambda: MemoryLog(self.broker)
         self._running: asyncio.Task[None] | None = None
@@ -58,7 +60,7 @@ class Twin:
         self.executor = self.make(settings)
         self._running = asyncio.create_task(self.executor.run(self.stop))
 
-    def make(self, settings: ExecutorSettings) -> VirtualServer | EngineServer:
+    def make(self, settings: ExecutorSettings) -> Server:
         return VirtualServer(settings, self.nodes, self.connect, self.metrics)
 
     async def serving(self, **more: object) -> None:
