@@ -19,6 +19,10 @@ class EngineAway(Exception):
     """The engine does not answer: nothing is known of it, and nothing may be concluded."""
 
 
+class OutputUnreadable(Exception):
+    """The output of one worker cannot be read now; the text says why."""
+
+
 class Engine(Protocol):
     """An engine of the site, which holds what runs on its nodes, whatever becomes of Berth."""
 
@@ -48,6 +52,6 @@ class Engine(Protocol):
         """Return output of a worker from that byte on, some of it; empty if there is none yet.
 
         None where the rest of a worker that has ended is not there yet. It waits for nothing that
-        may take long.
+        may take long. Raises OutputUnreadable, after which it is tried again with growing pauses.
         """
         ...

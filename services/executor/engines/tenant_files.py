@@ -6,6 +6,7 @@ answers. Links are not followed, and what is no regular file counts as absent.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -57,3 +58,16 @@ def replace_file(
     except OSError:
         Path(new).unlink(missing_ok=True)
         raise
+
+
+def reading_problem(path: Path) -> str:
+    """Return why a file that is there cannot be opened; empty if it can, or there is none.
+
+    The shared folder may keep root out (`root_squash`), or the disk may fail.
+    """
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK))
+    except OSError as error:
+        is_absent = error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO)
+        return "" if is_absent else f"{path}: {error.strerror}"
+    return ""

@@ -9,9 +9,8 @@ from time import monotonic
 from services.executor.core.engines.output_lines import TAIL_BYTES, TAIL_LINES, last_lines
 from services.executor.core.kubernetes.pods import PodSeen
 from services.executor.core.kubernetes.timed_log import TimedLog
-from services.executor.engines.engine import EngineAway
+from services.executor.engines.engine import EngineAway, OutputUnreadable
 from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi
-from services.executor.engines.kubernetes.watched import pause, pause_s
 
 TAIL_S = 5.0
 """Longest time in which the last lines of a container that has ended are read."""
@@ -41,6 +40,8 @@ class _Stream:
         self.held = bytearray()
         self.is_complete = False
         """Whether the log came to its end."""
+        self.problem = ""
+        """Why the last stream brought nothing; empty if it did."""
         self._api = api
         self._pod = pod
         self._lines = TimedLog(offset)
@@ -48,20 +49,17 @@ class _Stream:
         self.task = asyncio.create_task(self._follow())
 
     def reopen(self) -> None:
-        """Follow a log on that came to its end while its container ran."""
+        """Follow a log on that broke, or came to its end while its container ran."""
         self.is_complete = False
         self.task = asyncio.create_task(self._follow())
 
     async def _follow(self) -> None:
-        """Follow the log to its end, with growing pauses where it cannot be opened."""
-        in_vain = 0
-        while not self.is_complete:
-            passed = self._passed
-            try:
-                await self._open()
-            except (EngineAway, ApiRefusal):
-                in_vain = 0 if self._passed > passed else in_vain + 1
-                await pause(pause_s(in_vain + 1))
+        """Follow the log to its end, or until the stream breaks."""
+        passed, self.problem = self._passed, ""
+        try:
+            await self._open()
+        except (EngineAway, ApiRefusal) as error:
+            self.problem = str(error) if self._passed == passed else ""
 
     @property
     def _passed(self) -> int:
@@ -109,7 +107,8 @@ class PodLogs:
     def read(self, pod: PodSeen, offset: int) -> bytes | None:
         """Return output of a worker from that byte on, as far as it came.
 
-        None where it has ended and the rest is not there yet.
+        None where it has ended and the rest is not there yet. Raises OutputUnreadable where the
+        last stream brought nothing; by then the next one is begun.
         """
         if pod.phase == "Pending":
             return b""
@@ -122,8 +121,11 @@ class PodLogs:
         output = stream.take(offset)
         if output or (pod.is_over and stream.is_complete):
             return output
-        if stream.task.done() and not pod.is_over:
+        if stream.task.done():
+            problem = stream.problem
             stream.reopen()
+            if problem:
+                raise OutputUnreadable(problem)
         return None if pod.is_over else b""
 
     def _waits(self, uid: str) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import random
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -12,10 +10,10 @@ import msgspec
 
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi
+from services.executor.engines.pauses import pause
 
 PAGE = "500"
 WATCH_S = "300"
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 10.0
 GONE = 410
 Key = tuple[str, str]
 T = TypeVar("T")
@@ -68,7 +66,7 @@ class Watched(Generic[T]):
                 log.warning("watch broke", extra={"path": self._path, "reason": str(error)})
             in_vain = 0 if self._taken > taken else in_vain + 1
             if in_vain:
-                await pause(pause_s(in_vain))
+                await pause(in_vain)
 
     async def _list(self) -> None:
         """Read the whole collection, in pages of one version."""
@@ -117,17 +115,6 @@ class Watched(Generic[T]):
             self.items[_key(row)] = item
         if self.on_change is not None:
             self.on_change(item)
-
-
-def pause_s(in_vain: int) -> float:
-    """Return the pause after so many watches in a row that brought nothing."""
-    longest = LONGEST_PAUSE_S / FIRST_PAUSE_S
-    return FIRST_PAUSE_S * min(2.0 ** min(in_vain - 1, 30), longest)
-
-
-async def pause(length_s: float) -> None:
-    """Wait for about that time: executors that lost one API do not come back at one instant."""
-    await asyncio.sleep(length_s * random.uniform(0.75, 1.25))
 
 
 def _key(row: dict[str, Any]) -> Key:

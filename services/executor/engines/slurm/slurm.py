@@ -21,10 +21,12 @@ from services.executor.core.engines.contract import (
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.engines.unrunnable import unsupported
 from services.executor.core.slurm.parse import jobs_of, nodes_of
+from services.executor.core.slurm.scripts import output_name
 from services.executor.core.slurm.submission import SlurmOptions, sbatch_arguments
-from services.executor.engines.engine import EngineAway
+from services.executor.engines.engine import EngineAway, OutputUnreadable
 from services.executor.engines.slurm.commands import CommandFailed, SlurmCommands, words_of
 from services.executor.engines.slurm.folder import GangFolder
+from services.executor.engines.slurm.tenant_files import reading_problem
 from services.executor.engines.slurm.users import user_name, user_refusal
 from shared.contracts.failures import Failure
 from shared.contracts.nodes import Backend
@@ -127,7 +129,13 @@ class SlurmEngine:
             await self._commands.run("scancel", *arguments)
 
     async def read_output(self, identity: str, rank: int, offset: int) -> bytes:
-        return await asyncio.to_thread(GangFolder(self._root, identity).output, rank, offset)
+        folder = GangFolder(self._root, identity)
+        output = await asyncio.to_thread(folder.output, rank, offset)
+        if not output and not offset:
+            path = folder.path / output_name(rank)
+            if problem := await asyncio.to_thread(reading_problem, path):
+                raise OutputUnreadable(problem)
+        return output
 
 
 def refusal_words(text: str) -> str:

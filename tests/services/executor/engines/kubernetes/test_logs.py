@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from services.executor.engines.engine import OutputUnreadable
 from services.executor.engines.kubernetes import logs as module
 from services.executor.engines.kubernetes.access import Access
 from services.executor.engines.kubernetes.api import KubernetesApi
@@ -36,6 +37,15 @@ class FakeKubelet:
             await response.write(part)
             await self.goes_on.wait()
         return response
+
+
+class RefusingKubelet(FakeKubelet):
+    """Refuses all requests, in the words of an API without the right to read logs."""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.requests += 1
+        status = {"kind": "Status", "reason": "Forbidden", "message": "pods/log is forbidden"}
+        return web.json_response(status, status=403)
 
 
 class BreakingKubelet(FakeKubelet):
@@ -137,6 +147,16 @@ async def test_a_log_that_ends_while_its_container_runs_is_followed_on() -> None
         kubelet.parts = (*kubelet.parts, b"2026-01-01T00:00:01Z one\n2026-01-01T00:00:02Z two\n")
         await until(lambda: logs.read(gang_pod(0), 4) == b"two\n")
     assert kubelet.since == [None, "2026-01-01T00:00:01Z"]
+
+
+async def test_a_log_that_is_refused_is_unreadable_in_the_words_of_the_api() -> None:
+    kubelet = RefusingKubelet()
+    async with logs_of(kubelet) as logs:
+        assert logs.read(gang_pod(0), 0) == b""
+        for tries in (1, 2):
+            await until(lambda: kubelet.requests == tries)  # noqa: B023
+            with pytest.raises(OutputUnreadable, match="pods/log is forbidden"):
+                await until(lambda: bool(logs.read(gang_pod(0), 0)))
 
 
 async def test_last_lines_that_are_not_there_yet_hold_up_no_look() -> None:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from services.executor.engines.kubernetes import watched as module
-from services.executor.engines.kubernetes.watched import LONGEST_PAUSE_S, Watched, pause_s
+from services.executor.engines.kubernetes.watched import Watched
 from tests.patience import until
 from tests.services.executor.engines.kubernetes.fake_api import (
     GONE,
@@ -93,19 +93,13 @@ async def test_a_right_that_is_missing_is_named() -> None:
         await until(lambda: watched.problem == f"{PATH}: why")
 
 
-def test_pauses_grow_up_to_a_bound() -> None:
-    pauses = [pause_s(in_vain) for in_vain in range(1, 8)]
-    assert pauses == [0.5, 1, 2, 4, 8, LONGEST_PAUSE_S, LONGEST_PAUSE_S]
-    assert pause_s(10**6) == LONGEST_PAUSE_S
-
-
 async def test_an_api_that_is_away_is_tried_ever_more_seldom(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pauses: list[float] = []
+    pauses: list[int] = []
 
-    async def pause(length_s: float) -> None:
-        pauses.append(length_s)
+    async def pause(in_vain: int) -> None:
+        pauses.append(in_vain)
         await asyncio.sleep(0)
 
     monkeypatch.setattr(module, "pause", pause)
@@ -117,7 +111,7 @@ async def test_an_api_that_is_away_is_tried_ever_more_seldom(
         fake.status = 200
         await until(lambda: watched.problem == "" and not fake.watches)
         paused = len(pauses)
-        assert pauses == [pause_s(number + 1) for number in range(paused)]
+        assert pauses == [number + 1 for number in range(paused)]
         assert paused >= 5, (
             "a watch that ends at once, or is too old again and again, is one in vain"
         )

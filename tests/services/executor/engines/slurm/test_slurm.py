@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 from services.executor.core.slurm.submission import SlurmOptions
-from services.executor.engines.slurm.slurm import refusal_words
+from services.executor.engines.engine import OutputUnreadable
+from services.executor.engines.slurm.commands import SlurmCommands
+from services.executor.engines.slurm.folder import GangFolder
+from services.executor.engines.slurm.slurm import SlurmEngine, refusal_words
 from shared.contracts.reports import WorkerRefused
 from tests.services.executor.conformance.stages import SlurmStage
+from tests.services.executor.core.engines.looks import IDENTITY
 from tests.slurm_cluster import temporary_cluster
 
 
@@ -22,6 +26,15 @@ def test_a_refusal_has_slurms_own_words_once() -> None:
         "Slurm: CPU count per node can not be satisfied; "
         "Batch job submission failed: Requested node configuration is not available"
     )
+
+
+async def test_output_that_may_not_be_read_is_no_empty_output(tmp_path: Path) -> None:
+    options = SlurmOptions("main", "")
+    engine = SlurmEngine(SlurmCommands(None), tmp_path, "main", lambda tenant: options, 0)
+    assert await engine.read_output(IDENTITY, 0, 0) == b"", "there is none yet"
+    GangFolder(tmp_path, IDENTITY).path.touch()
+    with pytest.raises(OutputUnreadable, match="Not a directory"):
+        await engine.read_output(IDENTITY, 0, 0)
 
 
 @pytest.mark.process
