@@ -56,6 +56,7 @@ PURE_MODULES = frozenset(
         "services/gateway/reads/paging.py",
         "services/gateway/responses/problem.py",
         "services/gateway/streams/sse.py",
+        "services/placement/proposals/messages.py",
         "services/placement/solver/messages.py",
         "services/publisher/dead_letters.py",
         "services/publisher/positions.py",
