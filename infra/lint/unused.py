@@ -14,8 +14,13 @@ OPEN = "fail-slow does not use it yet"
 ORACLE = "what the product computes faster or otherwise is compared with it"
 UNREAD = frozenset({"agent/berth_agent/messages.py", "shared/contracts/agents.py"})
 """The generated messages of the agent, and constants that the generator takes by their names."""
-UNREAD_FOLDERS = ("shared/projections/migrations/", "shared/schedulers/systems/")
-"""Modules that Alembic and the registry of schedulers take by their folder."""
+UNREAD_FOLDERS = (
+    "client/berth_client/admin/",
+    "shared/projections/migrations/",
+    "shared/schedulers/systems/",
+)
+"""Modules for the programs of users, and those that Alembic and the registry of schedulers take by
+their folder."""
 KEPT = {
     ("agent/berth_agent/node/launch/unpack.py", "main"): "the text of a program of its own",
     ("agent/berth_agent/step/login_shell.py", "main"): "the text of a program of its own",

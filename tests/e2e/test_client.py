@@ -18,6 +18,7 @@ EXAMPLES = blocks(PAGE, "python")
 PRINTED = (
     r"succeeded \['a100-\d'\]",
     r"\S+ \d+ \['job.admitted.v1'.*\n(.*\n)*.*'virtual'.* key:\S+",
+    r"(\S+ train\S*\n?)+",
     r"422 spec.gang.workers .+",
     r"\{'succeeded'\}",
 )
