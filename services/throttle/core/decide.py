@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from services.throttle.core.enqueue import enqueue
 from services.throttle.core.evolve import evolve
 from services.throttle.core.settle import charge_progress, remove_waiting, settle_ends
-from services.throttle.core.start import advance, due_at, start_requests
+from services.throttle.core.start import advance, due_at, reject_deleted, start_requests
 from services.throttle.core.state import EndpointState
 from shared.contracts.access import TenantRegistered
 from shared.contracts.clocks import ClockStepObserved
@@ -73,6 +73,8 @@ def restate_access(state: EndpointState, item: Input) -> Iterator[Decision]:
     if isinstance(message, EndpointDeleted):
         if state.endpoint is not None and message.endpoint == state.endpoint_name:
             yield item.decision(message)
+            # The next input may give the lane to another endpoint.
+            yield from reject_deleted(state, item)
         return
     yield from restate_settings([item], EndpointConfigured, state.partition, state.endpoint)
     yield from restate_tenants([item], state.note_of, llm_weight)

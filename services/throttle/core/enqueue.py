@@ -121,16 +121,26 @@ def check_request(
     endpoint = state.endpoint
     if endpoint is None or command.endpoint != endpoint.endpoint:
         return Rejection("unknown_endpoint", f"endpoint: {command.endpoint!r}: not on this lane")
-    noted = state.tenants.get(command.tenant)
-    if noted is None or not noted.active:
-        return Rejection("unknown_tenant", f"tenant: {command.tenant!r}: unknown or retired")
-    if endpoint.tenants and command.tenant not in endpoint.tenants:
-        detail = f"tenant: {command.tenant!r}: may not use endpoint {command.endpoint}"
-        return Rejection("not_allowed", detail)
+    refusal = check_tenant(state, endpoint, command.tenant)
+    if refusal is not None:
+        return refusal
     if endpoint.drained:
         detail = f"endpoint: {command.endpoint!r}: is drained and takes no requests"
         return Rejection("endpoint_drained", detail)
     return check_limits(state, endpoint, served, now)
+
+
+def check_tenant(
+    state: EndpointState, endpoint: EndpointConfigured, tenant: str
+) -> Rejection | None:
+    """Return why the tenant may not use the endpoint."""
+    noted = state.tenants.get(tenant)
+    if noted is None or not noted.active:
+        return Rejection("unknown_tenant", f"tenant: {tenant!r}: unknown or retired")
+    if endpoint.tenants and tenant not in endpoint.tenants:
+        detail = f"tenant: {tenant!r}: may not use endpoint {endpoint.endpoint}"
+        return Rejection("not_allowed", detail)
+    return None
 
 
 def check_engines(state: EndpointState, item: Input, now: int) -> Rejection | None:

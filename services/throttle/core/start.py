@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from services.throttle.core.absence import AWAY_RETRY_S, away_until, describe_away, is_away_too_long
 from services.throttle.core.batch import fits
-from services.throttle.core.enqueue import describe_too_large
+from services.throttle.core.enqueue import check_tenant, describe_too_large
 from services.throttle.core.rejections import reject_waiting
 from services.throttle.core.state import EndpointState, OpenRequest
 from shared.contracts.llm import CountersRebased, LlmRequestRejected, LlmRequestStarted
-from shared.ledger.decider import Decision, UnitStart, WakeStart
+from shared.ledger.decider import Decision, Input, UnitStart, WakeStart
 
 RETRY_S = 1.0
+DELETED = "endpoint_deleted", "endpoint: was deleted"
 REBASE_LEVEL = 1e12
 """Level of the counters at which they are lowered: floats count whole units up to 9e15."""
 
@@ -29,11 +30,7 @@ def start_requests(state: EndpointState, now: int, cause: str = "") -> Iterator[
     """Start requests while the next one fits: behind the input `cause`, or behind all inputs."""
     unit = UnitStart if cause else WakeStart
     while (request := startable_request(state)) is not None:
-        event = (
-            start_event(request, now)
-            if fits_alone(state, request)
-            else reject_outgrown(state, request)
-        )
+        event = reject_at_start(state, request) or start_event(request, now)
         yield unit(event, cause, request.traceparent)
 
 
@@ -96,7 +93,7 @@ def end_waits(state: EndpointState, now: int) -> Iterator[Decision]:
 
 def end_of_wait(state: EndpointState, request: OpenRequest, now: int) -> LlmRequestRejected | None:
     if state.endpoint is None:
-        reason, detail, retry_s = "endpoint_deleted", "endpoint: was deleted", None
+        (reason, detail), retry_s = DELETED, None
     elif timeout_at(state, request) <= now:
         limit_s = state.endpoint.queue_timeout_s
         reason, retry_s = "queue_timeout", RETRY_S
@@ -111,13 +108,34 @@ def end_of_wait(state: EndpointState, request: OpenRequest, now: int) -> LlmRequ
     return reject_waiting(state, request, reason, detail, retry_s)
 
 
+def reject_deleted(state: EndpointState, item: Input) -> Iterator[Decision]:
+    """Reject all requests that wait at an endpoint that this input has deleted."""
+    for request in list(state.waiting.values()):
+        event = reject_waiting(state, request, *DELETED)
+        yield UnitStart(event, item.id, request.traceparent)
+
+
 def timeout_at(state: EndpointState, request: OpenRequest) -> int:
     timeout_s = state.endpoint.queue_timeout_s if state.endpoint else 0.0
     return request.served.queued_at + round(1000 * timeout_s)
 
 
+def reject_at_start(state: EndpointState, request: OpenRequest) -> LlmRequestRejected | None:
+    """Return the rejection of a request that may be served no more; None if it may.
+
+    While it waited the endpoint was made smaller, or its tenant was retired or lost the right.
+    """
+    if not fits_alone(state, request):
+        return reject_outgrown(state, request)
+    endpoint = state.endpoint
+    refusal = check_tenant(state, endpoint, request.tenant) if endpoint is not None else None
+    if refusal is None:
+        return None
+    return reject_waiting(state, request, refusal.reason, refusal.detail)
+
+
 def reject_outgrown(state: EndpointState, request: OpenRequest) -> LlmRequestRejected:
-    """Reject a request that no longer fits: the endpoint was made smaller while it waited."""
+    """Reject a request that no longer fits."""
     served = request.served
     tokens = served.prompt_tokens + served.max_output_tokens
     batch_tokens = (state.endpoint.batch_tokens if state.endpoint else None) or 0

@@ -43,6 +43,12 @@ class Authenticator:
             raise refuse("not_allowed", "role submitter of a tenant is required")
         return bearer
 
+    def check_again(self, bearer: Bearer) -> None:
+        """Raise ErrorAnswer where the key was revoked since: its request waited meanwhile."""
+        if bearer.expires_s is None and bearer.key_id in self.access.view.revoked:
+            text = "API key: was revoked while the request waited"
+            raise refuse("invalid_api_key", text, headers=CHALLENGE)
+
     async def _of_key(self, text: str) -> Bearer:
         bearer = await self.access.authenticate(text)
         if bearer is None:

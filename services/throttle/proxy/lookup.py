@@ -32,9 +32,13 @@ async def choose_dispatcher(
         await _until_served(own, endpoint, tenant)
     for candidate in (endpoint, *_fallbacks(view, bearer, endpoint)):
         dispatcher = dispatchers().get(candidate.partition)
-        if dispatcher is not None and dispatcher.ready and dispatcher.upstreams.takes_requests:
+        if (
+            dispatcher is not None
+            and _holds(dispatcher, candidate)
+            and dispatcher.upstreams.takes_requests
+        ):
             return dispatcher
-    if own is None or not own.ready:
+    if own is None or not _holds(own, endpoint):
         raise unavailable()
     if not endpoint.upstreams:
         text = f"model: endpoint {endpoint.endpoint} has no upstream"
@@ -63,6 +67,12 @@ async def _until_served(dispatcher: Dispatcher, endpoint: EndpointConfigured, te
         async with asyncio.timeout(CATCH_UP_S):
             while not _serves(dispatcher.state, endpoint, tenant):
                 await asyncio.sleep(POLL_S)
+
+
+def _holds(dispatcher: Dispatcher, endpoint: EndpointConfigured) -> bool:
+    """Return whether the lane is ready, and that of this endpoint: one that was deleted leaves its
+    lane to another, which the bearer may have no right to call."""
+    return dispatcher.ready and dispatcher.state.endpoint_name == endpoint.endpoint
 
 
 def _serves(state: EndpointState, endpoint: EndpointConfigured, tenant: str) -> bool:

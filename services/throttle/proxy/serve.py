@@ -120,6 +120,7 @@ class RequestServer:
                     raise _rejection(event, headers)
                 if not dispatcher.ready:
                     raise LaneLost
+                self._authenticator.check_again(read.bearer)
                 headers |= {
                     "x-berth-queue-ms": str(event.waited_ms),
                     "x-berth-position": str(position),
