@@ -24,6 +24,7 @@ from services.throttle.proxy.connection import connections
 from services.throttle.proxy.open_requests import OpenRequests
 from services.throttle.proxy.prompts import PromptTokenizer
 from services.throttle.proxy.serve import RequestServer
+from services.throttle.proxy.unrecorded import UnrecordedRefusals
 from services.throttle.settings import ThrottleSettings
 from services.throttle.topic.files import AnswerFiles
 from services.throttle.topic.publisher import AnswerLog, AnswerPublisher, KafkaAnswers
@@ -148,8 +149,10 @@ class ThrottleShell:
             if isinstance(fact.event, LlmRequestRejected):
                 held = self._dispatchers.get(fact.partition)
                 endpoint = held.state.endpoint_name if held is not None else ""
-                reason = fact.event.reason
-                self._telemetry.metrics.llm_rejections.labels(endpoint, reason).inc()
+                self._count_rejection(endpoint, fact.event.reason)
+
+    def _count_rejection(self, endpoint: str, reason: str) -> None:
+        self._telemetry.metrics.llm_rejections.labels(endpoint, reason).inc()
 
     async def dispatch(self, lane: Lane[EndpointState]) -> None:
         """Serve one lane while it is held."""
@@ -176,6 +179,7 @@ class ThrottleShell:
             secrets.token_bytes(16),
             self.open_requests,
             self._ids,
+            UnrecordedRefusals(self._count_rejection),
         )
         proxy = OpenAiProxy(authenticator, server, self._telemetry.spans)
         http = web.Server(proxy.handle, handler_cancellation=True)

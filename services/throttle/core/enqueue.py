@@ -145,9 +145,19 @@ def check_tenant(
 
 def check_engines(state: EndpointState, item: Input, now: int) -> Rejection | None:
     """Return why no engine will serve a client that waits; one by event can wait longer."""
-    if item.source == COMMAND_TOPIC or not is_away_too_long(state, now):
+    return None if item.source == COMMAND_TOPIC else check_away(state, now)
+
+
+def check_away(state: EndpointState, now: int) -> Rejection | None:
+    if not is_away_too_long(state, now):
         return None
     return Rejection("upstream_unavailable", describe_away(state, now), AWAY_RETRY_S)
+
+
+def refusal_now(state: EndpointState, command: ServeLlmRequest, now: int) -> Rejection | None:
+    """Return why the request of a client would be refused; changes nothing."""
+    served = served_request(state, command, now)
+    return check_request(state, command, served, now) or check_away(state, now)
 
 
 def check_limits(

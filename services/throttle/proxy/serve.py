@@ -11,6 +11,7 @@ from functools import partial
 from aiohttp import web
 
 from services.throttle.core.disciplines.request import ServedRequest
+from services.throttle.core.enqueue import Rejection
 from services.throttle.dispatch import Dispatcher
 from services.throttle.interaction_key import InteractionIds
 from services.throttle.proxy.authentication import Authenticator, find_endpoint
@@ -23,6 +24,7 @@ from services.throttle.proxy.prompts import PromptTokenizer, PromptTokens
 from services.throttle.proxy.rate_headers import rate_headers
 from services.throttle.proxy.relaying import AnswerRelay
 from services.throttle.proxy.settlement import RequestSettlement
+from services.throttle.proxy.unrecorded import UnrecordedRefusals
 from services.throttle.proxy.whole_response import WholeResponse
 from services.throttle.relay.client_stream import ClientGone
 from services.throttle.relay.errors import ErrorAnswer, refuse
@@ -31,6 +33,7 @@ from services.throttle.relay.prompt_size import PromptSize
 from services.throttle.relay.request import LIMIT_FIELDS, RequestBody, Route
 from services.throttle.tickets import LaneLost, Ticket
 from services.throttle.upstreams.calls import UpstreamsFailed
+from shared.bus.clock import now_ms
 from shared.bus.ids import new_id
 from shared.contracts.endpoints import MOST_TOKENS, EndpointConfigured
 from shared.contracts.llm import LlmRequestRejected, LlmRequestStarted, ServeLlmRequest
@@ -67,6 +70,7 @@ class RequestServer:
         prefix_key: bytes,
         open_requests: OpenRequests,
         interaction_ids: InteractionIds,
+        unrecorded: UnrecordedRefusals,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._authenticator = authenticator
@@ -75,6 +79,7 @@ class RequestServer:
         self._prompts = prompts
         self._prefix_key = prefix_key
         self._ids = interaction_ids
+        self._unrecorded = unrecorded
         self._clock = clock
         self._open_requests = open_requests
         self._bodies = BodyReader()
@@ -111,12 +116,14 @@ class RequestServer:
         command = self._command(read, endpoint, prompt)
         item = Input("local", new_id(), command, traceparent=span.traceparent, tenant=read.tenant)
         headers = {"x-request-id": command.request_id, "x-berth-interaction": command.interaction}
+        self._refuse_unrecorded(dispatcher, command, headers)
         try:
             async with dispatcher.ticket(command, item) as ticket:
                 position = ticket.ahead
                 event = await ticket.decided
                 headers |= self._rate_headers(dispatcher, command, ticket.decided_at)
                 if isinstance(event, LlmRequestRejected):
+                    self._unrecorded.note(command)
                     raise _rejection(event, headers)
                 if not dispatcher.ready:
                     raise LaneLost
@@ -165,6 +172,14 @@ class RequestServer:
             first_token_ms=options.first_token_ms,
             prefix=prefix_hashes(body.fields, self._prefix_key) if needs_prefix else (),
         )
+
+    def _refuse_unrecorded(
+        self, dispatcher: Dispatcher, command: ServeLlmRequest, headers: Mapping[str, str]
+    ) -> None:
+        """Raise ErrorAnswer for a request that is refused without a record."""
+        rejection = self._unrecorded.refuse(dispatcher.state, command, at := now_ms())
+        if rejection is not None:
+            raise _rejection(rejection, {**headers, **self._rate_headers(dispatcher, command, at)})
 
     def _rate_headers(
         self, dispatcher: Dispatcher, command: ServeLlmRequest, at: int
@@ -255,5 +270,5 @@ def _check_tokens(body: RequestBody, endpoint: EndpointConfigured, prompt: Promp
             raise refuse("invalid_body", text, param=field)
 
 
-def _rejection(event: LlmRequestRejected, headers: Mapping[str, str]) -> ErrorAnswer:
+def _rejection(event: LlmRequestRejected | Rejection, headers: Mapping[str, str]) -> ErrorAnswer:
     return refuse(event.reason, event.detail, retry_after_s=event.retry_after_s, headers=headers)
