@@ -14,12 +14,12 @@ from tests.patience import PATIENCE_S
 
 
 @contextmanager
-def temporary_cluster() -> Iterator[RayCluster]:
+def temporary_cluster(token: str = "") -> Iterator[RayCluster]:
     """Run a cluster in a folder of its own."""
     if reason := missing():
         pytest.skip(reason)
     with (
         tempfile.TemporaryDirectory(prefix="br", dir="/tmp") as folder,
-        ray_cluster(Path(folder), python(), PATIENCE_S) as cluster,
+        ray_cluster(Path(folder), python(), token, PATIENCE_S) as cluster,
     ):
         yield cluster

@@ -28,6 +28,8 @@ HEAD = "127.0.0.2"
 ADDRESSES = {node: f"127.0.0.{number}" for number, node in enumerate(NODES, 3)}
 RAY = (b"raylet", b"ray::", b"gcs_server", b"ray/dashboard")
 """Words of the commands of Ray's own processes."""
+DASHBOARD = (b"ray/dashboard/dashboard.py", b"ray-dashboard-")
+"""Those of the dashboard, which runs on the head, and of its parts."""
 COMMON = (
     "--block",
     "--disable-usage-stats",
@@ -51,8 +53,12 @@ SMALL = {
 class RayCluster:
     """The daemons; a node can be stopped, killed and started again."""
 
-    def __init__(self, folder: Path, python: Path, patience_s: float = START_S) -> None:
+    def __init__(
+        self, folder: Path, python: Path, token: str = "", patience_s: float = START_S
+    ) -> None:
+        """With a token the dashboard answers those alone who have it, as do Ray's daemons."""
         self._patience_s = patience_s
+        self.token = token
         self.folder = folder
         self.shared = folder / "shared"
         self.gcs, self.client, dashboard = free_ports(3)
@@ -61,7 +67,8 @@ class RayCluster:
         self._agents = dict(zip(("head", *NODES), free_ports(1 + len(NODES)), strict=True))
         path = f"{python.parent}:{os.environ['PATH']}"
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "RAY_"))}
-        self.environment = {**kept, **SMALL, "PATH": path}
+        auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token} if token else {}
+        self.environment = {**kept, **SMALL, **auth, "PATH": path}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
@@ -122,7 +129,7 @@ class RayCluster:
             self.address + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
+            headers={"Content-Type": "application/json", "Authorization": f"Bearer {self.token}"},
         )
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
@@ -140,10 +147,10 @@ class RayCluster:
     def jobs(self) -> list[Any]:
         return self.request("GET", "/api/jobs/") or []
 
-    def signal(self, name: str, number: int, *also: bytes) -> None:
-        """Signal the daemons and the workers of Ray on a node, and processes with these words."""
+    def signal(self, name: str, number: int, words: Sequence[bytes] = RAY) -> None:
+        """Signal the processes on a node with one of these words, Ray's daemons and workers."""
         for pid in _descendants(self._processes[name].pid):
-            if _has_one(pid, (*RAY, *also)):
+            if _has_one(pid, words):
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
 
@@ -192,9 +199,11 @@ def _has_one(pid: int, words: Sequence[bytes]) -> bool:
 
 
 @contextmanager
-def ray_cluster(folder: Path, python: Path, patience_s: float = START_S) -> Iterator[RayCluster]:
+def ray_cluster(
+    folder: Path, python: Path, token: str = "", patience_s: float = START_S
+) -> Iterator[RayCluster]:
     """Run a cluster in a folder, whose path has to be short for its sockets."""
-    cluster = RayCluster(folder, python, patience_s)
+    cluster = RayCluster(folder, python, token, patience_s)
     try:
         cluster.start()
         yield cluster

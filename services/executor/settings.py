@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 from pydantic_core.core_schema import ValidationInfo
 
 from services.executor.core.kubernetes.names import NAMESPACE_PATTERN, is_namespace
+from services.executor.core.ray.submission import LONGEST_S
 from shared.http.server_settings import NodeExecutors, ServerSettings, addresses_of
 
 
@@ -176,7 +177,7 @@ class ExecutorSettings(ServerSettings):
     ray_stop_after_s: float = Field(
         default=60.0,
         ge=1,
-        le=3600,
+        le=LONGEST_S,
         description="Time without an answer of Ray after which workers end themselves, s",
     )
     ray_poll_s: float = Field(

@@ -24,6 +24,8 @@ BYTES_PER_GIB = 2**30
 ON_NODE = 0.001
 """Part of the resource `node:ADDRESS`, which every node of Ray has once, that pins a job."""
 WRAPPER = "worker.py"
+LONGEST_S = 3600.0
+"""Most that `stop_after_s` may be."""
 
 
 class RayOptions(NamedTuple):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from services.executor.core.engines.noted import BEGUN, DECIDED
-from services.executor.core.ray.submission import WRAPPER
+from services.executor.core.ray.submission import LONGEST_S, WRAPPER
 from services.executor.engines.noted_folder import NotedFolder
 from services.executor.engines.ray import worker
-from services.executor.engines.tenant_files import replace_file
+from services.executor.engines.tenant_files import read_file, replace_file
+
+RANK_FILE = re.compile(r"rank-([0-9]{1,5})\.[a-z]+")
+INPUTS_BYTES = 4 * 2**20
 
 
 class RayFolder(NotedFolder):
@@ -37,22 +41,21 @@ class RayFolder(NotedFolder):
 
     def stop_after_s(self) -> float:
         """Return the longest time without Ray after which a wrapper ends itself, 0 for none, s."""
-        paths = self._of_ranks("json")
-        return max(
-            (float(json.loads(path.read_text())["stop_after_s"]) for path in paths), default=0
-        )
+        ranks = self.ranks()
+        return max((_stop_after_s(self.path / f"rank-{rank}.json") for rank in ranks), default=0.0)
 
     def ranks(self) -> list[int]:
         """Return the ranks that were written."""
-        return sorted(int(path.stem.removeprefix("rank-")) for path in self._of_ranks("json"))
+        return self._of_ranks("json")
 
     def ready(self) -> str:
-        ranks = self._of_ranks("json")
-        is_ready = len(ranks) > 0 and len(self._of_ranks("ready")) == len(ranks)
+        ranks = self.ranks()
+        is_ready = len(ranks) > 0 and set(ranks) <= set(self._of_ranks("ready"))
         return self._ref if is_ready else ""
 
-    def _of_ranks(self, kind: str) -> list[Path]:
-        return list(self.path.glob(f"rank-*.{kind}"))
+    def _of_ranks(self, kind: str) -> list[int]:
+        names = (RANK_FILE.fullmatch(path.name) for path in self.path.glob(f"rank-*.{kind}"))
+        return sorted(int(name[1]) for name in names if name)
 
     def start(self, port: int | None) -> None:
         """Let the program begin; without effect where it is forbidden."""
@@ -65,3 +68,11 @@ class RayFolder(NotedFolder):
         for name in names:
             with suppress(FileNotFoundError):
                 (self.path / name).touch()
+
+
+def _stop_after_s(path: Path) -> float:
+    """Return what a wrapper read there; the longest that is allowed where it was overwritten."""
+    try:
+        return min(float(json.loads(read_file(path, INPUTS_BYTES))["stop_after_s"]), LONGEST_S)
+    except (LookupError, TypeError, ValueError):
+        return LONGEST_S

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 
-from infra.ray.cluster import ADDRESSES, GPUS, NODES, RayCluster
+from infra.ray.cluster import ADDRESSES, GPUS, NODES, RAY, RayCluster
 from services.executor.core.ray.submission import RayOptions
 from services.executor.engines.ray.api import RayApi
 from services.executor.engines.ray.ray import RayEngine
@@ -37,13 +37,21 @@ class RayStage(EngineStage):
         super().__init__(folder, pool=self.name, backends=("ray",), release=1)
         self.expected_nodes = len(NODES)
         self.cluster = cluster
+        self.stop_after_s = STOP_AFTER_S
         self.shared = cluster.shared / self.name
         self.names = Counter[str]()
 
     def make(self, settings: ExecutorSettings) -> EngineServer:
-        options = RayOptions(self.cluster.address, STOP_AFTER_S)
-        engine = RayEngine(RayApi(self.cluster.address), self.shared, options)
+        options = RayOptions(self.cluster.address, self.stop_after_s)
+        engine = RayEngine(RayApi(self.cluster.address, self._token_file()), self.shared, options)
         return EngineServer(settings, self.name, engine, self.connect, self.metrics)
+
+    def _token_file(self) -> Path | None:
+        if not self.cluster.token:
+            return None
+        path = self.folder / "token"
+        path.write_text(self.cluster.token)
+        return path
 
     def start(self, **more: object) -> None:
         # A worker of Ray takes seconds to start on a machine with few cores.
@@ -110,10 +118,10 @@ class RayStage(EngineStage):
         self.start(ray_pending_s=1)
 
     def freeze(self, node: str) -> None:
-        self.cluster.signal(node, SIGSTOP, WRAPPER)
+        self.cluster.signal(node, SIGSTOP, (*RAY, WRAPPER))
 
     def thaw(self, node: str) -> None:
-        self.cluster.signal(node, SIGCONT, WRAPPER)
+        self.cluster.signal(node, SIGCONT, (*RAY, WRAPPER))
 
     async def cancel(self, ref: str) -> None:
         self.cluster.request("POST", f"/api/jobs/{ref}.0/stop")

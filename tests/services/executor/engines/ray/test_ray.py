@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,7 +13,7 @@ from aiohttp.test_utils import TestServer
 
 from services.executor.core.engines.contract import EnginePhase, Forbid, Forget, Kill, Start, Submit
 from services.executor.core.ray.names import ref_of
-from services.executor.core.ray.submission import RayOptions
+from services.executor.core.ray.submission import LONGEST_S, RayOptions
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.ray import ray
 from services.executor.engines.ray.api import RayApi
@@ -210,6 +211,27 @@ async def test_a_bound_that_was_shortened_meanwhile_is_that_of_the_wrappers(
     now_s += 0.2
     assert await phase(shorter) is EnginePhase.ENDED
     await api.close()
+
+
+async def test_what_a_program_writes_into_its_folder_stops_no_executor(
+    engine: RayEngine, dashboard: Dashboard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(ray, "monotonic", lambda: now_s)
+    gang = gang_of(placed_history())
+    await engine.observe([IDENTITY])
+    await engine.act(Submit(gang))
+    await engine.act(Start(gang, REF))
+    (tmp_path / REF / "rank-0.json").write_text("no object")
+    (tmp_path / REF / "rank-1.json").unlink()
+    os.mkfifo(tmp_path / REF / "rank-1.json")
+    (tmp_path / REF / "rank-x.json").touch()
+    await engine.act(Kill(REF))
+    assert sorted(dashboard.stopped) == sorted(dashboard.jobs)
+    dashboard.jobs.clear()
+    assert await phase(engine) is EnginePhase.ENDING
+    now_s += 1.05 * (LONGEST_S + 5) + 0.1
+    assert await phase(engine) is EnginePhase.ENDED
 
 
 async def test_a_start_after_a_prohibition_begins_nothing(
