@@ -51,12 +51,16 @@ class Lease:
         self._renewed_s = time.monotonic()
         self.is_ended = False
         """Ray answered that the job is over."""
+        self._is_over = False
         self._submitted: Any = None
         threading.Thread(target=self._keep, daemon=True).start()
 
     @property
     def is_over(self) -> bool:
-        return self.is_ended or time.monotonic() - self._renewed_s >= self._stop_after_s
+        """Return whether the program has to end; a late answer of Ray changes that no more."""
+        waited_s = time.monotonic() - self._renewed_s
+        self._is_over = self._is_over or self.is_ended or waited_s >= self._stop_after_s
+        return self._is_over
 
     def guard(self, leader: subprocess.Popen[bytes]) -> None:
         """Kill its session once the lease is over, whatever this process waits for meanwhile.

@@ -213,6 +213,20 @@ def test_only_ray_itself_ends_a_lease_by_404(
     eventually(lambda: lease.is_ended)
 
 
+def test_a_lease_that_ran_out_is_not_renewed(
+    dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = Lease(dashboard.url, 0.6)
+    now_s = time.monotonic() + 10
+    monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic=lambda: now_s, sleep=time.sleep))
+    assert lease.is_over
+    requests = dashboard.requests
+    eventually(lambda: dashboard.requests >= requests + 2)
+    assert lease.is_over and not lease.is_ended
+    dashboard.status = "STOPPED"
+    eventually(lambda: lease.is_ended)
+
+
 def test_another_job_of_the_same_name_renews_no_lease(dashboard: Dashboard) -> None:
     lease = Lease(dashboard.url, 0.6)
     eventually(lambda: dashboard.requests >= 2)
