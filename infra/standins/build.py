@@ -33,7 +33,7 @@ CODE = (
         f"infra/tracing/{name}.py"
         for name in ("__main__", "forward", "otlp_http", "zipkin", "zipkin_spans")
     ),
-    "infra/machine/process.py",
+    *(f"infra/machine/{name}.py" for name in ("maven", "process")),
     *(f"shared/telemetry/{name}.py" for name in ("names", "traced", "otlp_decode")),
 )
 """Source files that a stand-in runs."""

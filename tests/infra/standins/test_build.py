@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import threading
 import urllib.error
 import urllib.request
@@ -131,3 +132,13 @@ def test_every_image_of_the_compose_file_but_ours_has_a_stand_in() -> None:
 @pytest.mark.parametrize("path", build.CODE)
 def test_the_code_of_a_stand_in_is_there(path: str) -> None:
     assert (ROOT / path).is_file()
+
+
+@pytest.mark.parametrize("path", build.CODE)
+def test_the_code_of_a_stand_in_imports_nothing_that_its_image_lacks(path: str) -> None:
+    own = {name.removesuffix(".py").replace("/", ".") for name in build.CODE}
+    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            files = {name for name in names if (ROOT / f"{name.replace('.', '/')}.py").is_file()}
+            assert files <= own, path
