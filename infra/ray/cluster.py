@@ -28,8 +28,6 @@ HEAD = "127.0.0.2"
 ADDRESSES = {node: f"127.0.0.{number}" for number, node in enumerate(NODES, 3)}
 RAY = (b"raylet", b"ray::", b"gcs_server", b"ray/dashboard")
 """Words of the commands of Ray's own processes."""
-DASHBOARD = (b"ray/dashboard/dashboard.py", b"ray-dashboard-")
-"""Those of the dashboard, which runs on the head, and of its parts."""
 COMMON = (
     "--block",
     "--disable-usage-stats",

@@ -26,7 +26,7 @@ from services.executor.core.slurm.submission import SlurmOptions, sbatch_argumen
 from services.executor.engines.engine import EngineAway, OutputUnreadable
 from services.executor.engines.slurm.commands import CommandFailed, SlurmCommands, words_of
 from services.executor.engines.slurm.folder import GangFolder
-from services.executor.engines.slurm.tenant_files import reading_problem
+from services.executor.engines.tenant_files import reading_problem
 from services.executor.engines.slurm.users import user_name, user_refusal
 from shared.contracts.failures import Failure
 from shared.contracts.nodes import Backend

@@ -9,7 +9,7 @@ from signal import SIGCONT, SIGSTOP
 
 import pytest
 
-from infra.ray.cluster import DASHBOARD, RayCluster
+from infra.ray.cluster import RayCluster
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.ray import worker
 from services.executor.engines.ray.api import RayApi
@@ -18,6 +18,8 @@ from tests.ray_cluster import temporary_cluster
 from tests.services.executor.conformance.ray_stage import OVER, RayStage
 
 pytestmark = [pytest.mark.process, pytest.mark.long]
+DASHBOARD = (b"ray/dashboard/dashboard.py", b"ray-dashboard-")
+"""Words of the commands of the dashboard, which runs on the head, and of its parts."""
 REQUEST = (
     "import sys, urllib.request as u, worker;"
     "u.urlopen(u.Request(sys.argv[1], headers=worker.token_header()))"
