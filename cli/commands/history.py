@@ -21,7 +21,7 @@ from cli.text.output import emit, lines, report_line, table
 from cli.text.phases import phase
 from cli.text.progress import progress_lines
 from cli.text.protections import deferral_lines
-from cli.text.reasons import deciding, start_lines, words
+from cli.text.reasons import deciding, other_pool_lines, start_lines, words
 from cli.text.slowness import open_suspicions
 from cli.text.times import clock, span
 
@@ -46,6 +46,7 @@ def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
     lines(deciding(history.get("line"), history.get("placing")))
     if history.get("backend") == "virtual":
         lines([f"nodes: {backend_text('virtual')}"])
+    lines(other_pool_lines(history.get("other_pools")))
     lines(start_lines(history.get("start"), history.get("as_of")))
     lines(deferral_lines(history.get("deferral"), history.get("as_of")))
     lines(_last_failure(items(history), job))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -20,6 +20,9 @@ from cli.input.arguments import AsJson, Data
 from cli.text.open_line import OpenLine
 from cli.text.output import emit, lines, report_line, text_of
 from cli.text.reasons import wait_line
+
+if TYPE_CHECKING:
+    from berth_client.answers import JobLine
 
 
 def logs(
@@ -43,8 +46,9 @@ def logs(
     Of a line that its program wrote anew, such as a bar of progress, the last state is printed.
     Lines that are missing are reported on stderr.
 
-    With --follow it begins with the first line and ends with the job, goes on after an outage of
-    the gateway of up to a minute, and reports on stderr while the job waits or its node is silent.
+    With --follow it begins with the first line and ends with the job, in whatever pools it is,
+    goes on after an outage of the gateway of up to a minute, and reports on stderr while the job
+    waits or its node is silent.
     The exit code is 1 where the end of the output did not come.
     """
     client = api(data)
@@ -77,7 +81,7 @@ def follow_output(
     opened = None if as_json or not sys.stdout.isatty() else OpenLine()
     if opened is not None:
         query = {**query, "open_lines": "true"}
-    new = NewLines()
+    new, pool = NewLines(), ""
     for event, text, _ in client.follow(f"/v1/jobs/{part(job)}/logs", query, report_line):
         frame = json.loads(text)
         if opened is not None:
@@ -86,6 +90,9 @@ def follow_output(
             if opened is not None:
                 opened.show(_line(frame))
         elif event == "status":
+            if pool not in ("", there := str(frame.get("pool") or pool)):
+                report_line(f"the job goes on in pool {there}; its attempts there begin with 1")
+            pool = there
             shown = report_wait(client, frame, shown)
         elif event == "end":
             _check_end(job, frame)
@@ -96,7 +103,7 @@ def follow_output(
 
 def _print_new(frame: Json, new: NewLines, as_json: bool) -> None:
     """Print a line of output that was not printed yet; report on stderr lines that are missing."""
-    missing = new.missing_before(cast("dict[str, int]", frame))
+    missing = new.missing_before(cast("JobLine", frame))
     if missing is None:
         return
     if missing:

@@ -154,11 +154,28 @@ def start_lines(start: object, as_of: object = None) -> list[str]:
     line = f"starts between {early} and {late} with 80 %"
     if age_ms(start["p50_at"], as_of) < 0:
         line += f", as likely as not by {middle}"
-    if start.get("of") == "queue":
+    if start.get("pool"):
+        line += f" in pool {start['pool']} (behind your last job there with as many GPUs)"
+    elif start.get("of") == "queue":
         line += " (as your last job before it with as many GPUs; its own estimate follows)"
     if start.get("samples"):
         line += f"; {start['coverage']:.0%} of the pool's last {start['samples']} intervals held"
     return [line]
+
+
+def other_pool_lines(pools: object) -> list[str]:
+    """Return the other pools that a waiting job may go to, and what keeps it from each."""
+    return [
+        _other_pool(row) for row in cast("list[Data]", pools if isinstance(pools, list) else [])
+    ]
+
+
+def _other_pool(pool: Data) -> str:
+    if rule := pool.get("rule"):
+        return f"it cannot go to pool {pool['pool']} now: {rule}"
+    room = "its free GPUs, cores and memory and your quota have room"
+    waiting = f"no job waits there ({pool['waiting']} now) and " if pool.get("waiting") else ""
+    return f"it goes to pool {pool['pool']} as soon as {waiting}{room}"
 
 
 def _queue_position(position: Data) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
+from berth_client import answers
 from berth_client.calls import Query
 from berth_client.errors import BerthError
 from berth_client.transport import StreamEvent
@@ -58,14 +59,15 @@ class NewLines:
     """The lines of output that were read: a stream that is opened again begins with the oldest."""
 
     def __init__(self) -> None:
-        self._due: dict[tuple[int, int], int] = {}
+        self._due: dict[tuple[str, int, int], int] = {}
 
-    def missing_before(self, line: Mapping[str, int]) -> int | None:
+    def missing_before(self, line: answers.JobLine) -> int | None:
         """Return the number of lines that are missing before a new one; None for an old one.
 
         Before the first one of a worker only the gateway knows it: older lines may not be shown.
         """
-        worker, number = (line["attempt"], line["rank"]), line["line"]
+        worker = line.get("job_id", ""), line["attempt"], line["rank"]
+        number = line["line"]
         due = self._due.get(worker, 0)
         if number < due:
             return None

@@ -16,7 +16,7 @@ from uuid import uuid4
 from aiokafka.errors import KafkaError
 
 from services.gateway.access import AccessDirectory
-from services.gateway.core.named_pools import violation
+from services.gateway.core.named_pools import other_pools
 from services.gateway.core.transfers import Proposal, Room, WaitingJob, proposals, transferred_spec
 from services.gateway.kafka.outbox import OutgoingCommand
 from services.gateway.reads import queries, transfer_queries
@@ -150,13 +150,8 @@ class Transfers:
         for row in rows:
             spec = JobSpec.model_validate(row["spec"])
             tenant, pool = str(row["tenant"]), str(row["pool"])
-            # The read models have no command: the gateway looked at it when the job came.
-            known = spec.model_copy(update={"command": ("known",)})
-            others = tuple(
-                name
-                for name in spec.pools or ()
-                if name != pool and not violation(known, tenant, pools.get(name))
-            )
+            rules = other_pools(spec, tenant, pool, pools)
+            others = tuple(name for name, rule in rules.items() if not rule)
             yield WaitingJob(
                 str(row["job_id"]),
                 tenant,

@@ -176,6 +176,18 @@ def test_output_is_followed_through_a_break_each_line_once(url: str) -> None:
         assert [row["line"] for row in berth.follow_logs("j")] == [0, 1]
 
 
+def test_output_of_a_job_that_is_transferred_is_followed_in_each_pool(url: str) -> None:
+    def line(text: str, **more: str) -> bytes:
+        data = json.dumps({"attempt": 1, "rank": 0, "line": 0, "text": text, **more})
+        return f"event: line\ndata: {data}\n\n".encode()
+
+    end = b'event: end\ndata: {"reason":"ended"}\n\n'
+    first, later = line("main"), line("side", job_id="j2")
+    Gateway.answers[f"{JOB}/logs"] = [(200, first + later), (200, first + later + end)]
+    with Client(url, "") as berth:
+        assert [row["text"] for row in berth.follow_logs("j")] == ["main", "side"]
+
+
 def test_output_is_selected_by_both_clients_as_by_the_route(url: str) -> None:
     async def logs(**selected: int) -> object:
         async with AsyncClient(url, "") as berth:

@@ -37,7 +37,7 @@ from berth_client.answers.commands import (
     SubmissionReceipt,
     WebhookReceipt,
 )
-from berth_client.answers.estimates import StartInterval, StopDeferral
+from berth_client.answers.estimates import OtherPool, StartInterval, StopDeferral
 from berth_client.answers.failures import JobFailure
 from berth_client.answers.jobs import (
     ArrayCounts,
@@ -142,6 +142,7 @@ __all__ = [
     "SecretReceipt",
     "Span",
     "SpanLink",
+    "OtherPool",
     "StartInterval",
     "StopDeferral",
     "Submission",

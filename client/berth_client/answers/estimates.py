@@ -24,6 +24,20 @@ class StartInterval(TypedDict):
     """Share of the pool's intervals that held; null: not known yet."""
     samples: int
     """Intervals that were judged."""
+    pool: NotRequired[str]
+    """Another pool of the job that starts it first; absent: the one in which it waits."""
+
+
+class OtherPool(TypedDict):
+    """Another pool of a waiting job, to which it goes once no job waits there and it has room."""
+
+    pool: str
+    rule: str | None
+    """Why it cannot run there now; null: it can."""
+    waiting: int
+    """Jobs that wait there."""
+    start: StartInterval | None
+    """That of the tenant's last job there with as many GPUs; null where none waits."""
 
 
 class StopDeferral(TypedDict):

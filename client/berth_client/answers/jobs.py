@@ -6,7 +6,7 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from berth_client.answers.estimates import StartInterval, StopDeferral
+from berth_client.answers.estimates import OtherPool, StartInterval, StopDeferral
 from berth_client.answers.failures import JobFailure
 
 Phase = Literal[
@@ -209,6 +209,8 @@ class Why(TypedDict):
     as_of: int
     line: QueuePosition | None
     start: StartInterval | None
+    other_pools: list[OtherPool]
+    """Of a waiting job with several pools, in its order."""
     placing: PlacementTerms | None
     deferral: StopDeferral | None
     backend: str
@@ -253,6 +255,9 @@ class JobLine(TypedDict):
     text: str
     missing: NotRequired[int]
     """Lines before this one that are not kept; none if absent."""
+    job_id: NotRequired[str]
+    """Id of the job in the pool that it was transferred to, in which attempts begin with 1 again;
+    absent for lines of its first pool. In a followed stream alone."""
 
 
 class JobLogs(TypedDict):

@@ -42,6 +42,19 @@ def check_pools(command: SubmitJob, pools: Mapping[str, PoolConfigured]) -> None
             raise InvalidBody([FieldError(field="pools", value=name, rule=rule)])
 
 
+def other_pools(
+    spec: JobSpec, tenant: str, pool: str, pools: Mapping[str, PoolConfigured]
+) -> dict[str, str | None]:
+    """Return the other pools of a job in its order, each with why it cannot run there, or None.
+
+    `spec` is that of read models, which has no command: the gateway looked at it when it came.
+    """
+    known = spec.model_copy(update={"command": ("known",)})
+    return {
+        name: violation(known, tenant, pools.get(name)) for name in spec.pools or () if name != pool
+    }
+
+
 def violation(spec: JobSpec, tenant: str, pool: PoolConfigured | None) -> str | None:
     """Return why a tenant's job cannot run in a pool; None if it can."""
     if pool is None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 JOB_OF_LOG = """
-SELECT j.phase, j.reason, j.attempt, j.backend, j.started_at, j.failure,
+SELECT j.phase, j.reason, j.attempt, j.backend, j.started_at, j.failure, p.pool,
+       j.transferred_to,
        COALESCE(NULLIF((SELECT count(*) FROM allocation a
                         WHERE a.job_id = j.job_id AND a.attempt = j.attempt), 0),
                 j.workers) AS workers,
        ARRAY(SELECT DISTINCT n.node_id FROM allocation a JOIN node n USING (node_id)
              WHERE a.job_id = j.job_id AND a.attempt = j.attempt AND n.state <> 'joined'
              ORDER BY n.node_id) AS silent_nodes
-FROM job j WHERE ($1::text IS NULL OR j.tenant = $1) AND j.job_id = $2
+FROM job j LEFT JOIN pool p ON p.partition = j.partition
+WHERE ($1::text IS NULL OR j.tenant = $1) AND j.job_id = $2
 """
 
 JOB_OF_TERMINAL = """

@@ -37,6 +37,13 @@ WHERE p.deleted_at = 0 AND p.pool = ANY($1::text[])
 """
 """Pools in which no job waits."""
 
+WAITING_THERE = """
+SELECT p.pool, count(b.job_id) AS waiting FROM pool p
+LEFT JOIN job_placement b ON b.partition = p.partition AND b.phase = 'waiting'
+WHERE p.pool = ANY($1::text[]) GROUP BY p.pool
+"""
+"""Jobs that wait of all tenants in each of these pools."""
+
 FREE_NODES = """
 SELECT n.partition, n.node_id, n.gpu_type, n.gpus, n.cpus, n.mem_gib, n.labels, n.unusable_gpus
 FROM node n

@@ -18,6 +18,7 @@ from services.gateway.requests.authorization import authorize
 from services.gateway.requests.commands import json_response
 from services.gateway.requests.current_job import all_stays, current_row
 from services.gateway.requests.filters import check_job, check_pool, check_tenant
+from services.gateway.requests.other_pools import first_start, other_pools
 from services.gateway.responses.openapi import read_route
 from services.gateway.responses.problem import not_found
 from services.gateway.wiring import Gateway, gateway_of
@@ -122,7 +123,8 @@ async def show(request: Request, job_id: Job) -> Response:
     row["trace_id"] = trace_id(row)
     row["start"] = None
     if row["phase"] == "waiting":
-        row["start"] = await expected_start(gateway, bearer, job_id)
+        others = await other_pools(gateway, bearer, row)
+        row["start"] = first_start(await expected_start(gateway, bearer, job_id), others)
     add_advice(row)
     return json_response(row)
 
@@ -147,7 +149,9 @@ async def why(request: Request, job_id: Job) -> Response:
 
     `line` is the queue position of a waiting job in the last order of priority; `start` is when it
     will start: its p10, p50 and p90, and the share of such intervals that held; in the first
-    seconds `of` is `queue`: it is that of the tenant's last job before it with as many GPUs.
+    seconds `of` is `queue`: it is that of the tenant's last job before it with as many GPUs. With
+    several pools it is that of the `pool` which starts it first; `other_pools` are those that a
+    waiting job may go to.
     `placing` explains the placement of a job that no longer waits, and `backend` how its nodes run
     it: `virtual` ones simulate it. `deferral` is the last stop of a running job that was put off:
     `rule` protects it until `until`, when it may be stopped for another job. `as_of` is the time
@@ -163,12 +167,14 @@ async def why(request: Request, job_id: Job) -> Response:
         bearer, queries.QUEUE_POSITION, bearer.tenant, job_id
     )
     placed = await gateway.database.row(bearer, queries.LAST_PLACEMENT, bearer.tenant, job_id)
+    others = await other_pools(gateway, bearer, row)
     return json_response(
         {
             **history,
             "as_of": gateway.shown_ms(),
             "line": queue_position,
-            "start": await expected_start(gateway, bearer, job_id),
+            "start": first_start(await expected_start(gateway, bearer, job_id), others),
+            "other_pools": others,
             "placing": placement_terms(placed),
             "deferral": await stop_deferral(gateway, bearer, job_id),
             "backend": row["backend"],

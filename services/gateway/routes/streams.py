@@ -16,21 +16,17 @@ from services.gateway.reads import queries
 from services.gateway.reads.database import Row
 from services.gateway.requests.authorization import authorize
 from services.gateway.requests.commands import json_response
+from services.gateway.requests.current_job import all_stays
 from services.gateway.requests.filters import check_types
 from services.gateway.responses.openapi import Responses, problem_responses
 from services.gateway.responses.problem import ApiError, unavailable
 from services.gateway.routes.jobs import visible_job
 from services.gateway.streams.hub import EventFilter, EventHeader
-from services.gateway.streams.job_log import JobNow, Selection
-from services.gateway.streams.log_lines import (
-    JobOutput,
-    Shows,
-    follow_lines,
-    is_stored,
-    reach_end,
-    read_lines,
-)
+from services.gateway.streams.job_log import JobNow, NextStay, Selection
+from services.gateway.streams.log_lines import JobOutput, Shows, is_stored, read_lines
+from services.gateway.streams.recent_lines import reach_end
 from services.gateway.streams.sse import EventStream, event_frames
+from services.gateway.streams.stays import StayOutput, follow_stays
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import JobId
 from shared.contracts.registry import Bearer
@@ -153,28 +149,28 @@ async def logs(
     """Show the output of the job's workers, which is kept for the days of the pool's setting
     `logs_kept_d`. `missing` of a line is the number of lines before it that are not kept. With
     `from_line` an answer can be read on where it ends. A followed stream begins with the oldest
-    line, and ends with an event `end` when the job has ended: its reason is `ended`, or
+    line, goes on in the pools to which the job is transferred, where lines have its `job_id` there,
+    and ends with an event `end` when the job has ended: its reason is `ended`, or
     `output_missing` where for some seconds neither a line nor the end of the output came from the
     `workers` that it names."""
     if from_line is not None and (rank is None or attempt is None):
         rule = "needs rank and attempt: lines of each worker have numbers of their own"
         raise InvalidBody([FieldError(field="from_line", value=from_line, rule=rule)])
     gateway, bearer, row = await visible_job(request, job_id)
-    job_id = str(row["job_id"])
-    key = JobKey(int(str(row["partition"])), str(row["tenant"]), job_id)
     selection = Selection(tail, rank, attempt, from_line)
-    output = JobOutput(gateway.recent_lines, gateway.job_logs, key, selection)
-
-    async def read_job() -> JobNow | None:
-        return await _job_now(gateway, bearer, job_id)
-
+    outputs = _Outputs(gateway, bearer, str(row["tenant"]), selection)
+    job_id, lane = str(row["job_id"]), int(str(row["partition"]))
     if follow:
+        for stay in (await all_stays(gateway, bearer, row))[:1]:
+            job_id, lane = stay["job_id"], stay["partition"]
         allowed = lambda: gateway.access.is_live(bearer)  # noqa: E731
-        frames = follow_lines(output, allowed, read_job, Shows(status, open_lines))
+        first = outputs.of(lane, job_id)
+        frames = follow_stays(first, outputs.of_next, allowed, Shows(status, open_lines))
         return _stream(gateway, bearer, frames)
+    output, read_job = outputs.of(lane, job_id)
     try:
         if not await is_stored(output, read_job):
-            await reach_end(gateway.recent_lines, key.lane)
+            await reach_end(gateway.recent_lines, lane)
         lines = await read_lines(output)
     except (KafkaError, OSError) as error:
         raise unavailable("broker_unavailable", type(error).__name__) from None
@@ -183,6 +179,28 @@ async def logs(
         log.warning("output cannot be read", extra={"reason": str(error)})
         raise unavailable("output_unreachable", "stored output cannot be read now") from None
     return json_response({"job_id": job_id, "lines": lines})
+
+
+class _Outputs:
+    """Opens the output of a job in each of its pools, for one reader."""
+
+    def __init__(self, gateway: Gateway, bearer: Bearer, tenant: str, selection: Selection) -> None:
+        self._gateway = gateway
+        self._bearer = bearer
+        self._tenant = tenant
+        self._selection = selection
+
+    def of(self, lane: int, job_id: str, *, is_later: bool = False) -> StayOutput:
+        gateway, key = self._gateway, JobKey(lane, self._tenant, job_id)
+        output = JobOutput(
+            gateway.recent_lines, gateway.job_logs, key, self._selection, is_later=is_later
+        )
+        return StayOutput(output, lambda: _job_now(gateway, self._bearer, job_id))
+
+    def of_next(self, stay: NextStay) -> StayOutput | None:
+        """Return the output in the pool that the job went to; None if that was deleted."""
+        lane = self._gateway.access.pools().get(stay.pool)
+        return None if lane is None else self.of(lane, stay.job_id, is_later=True)
 
 
 async def _job_now(gateway: Gateway, bearer: Bearer, job_id: str) -> JobNow | None:
@@ -202,7 +220,13 @@ async def _job_now(gateway: Gateway, bearer: Bearer, job_id: str) -> JobNow | No
         started=bool(row["started_at"]),
         silent_nodes=tuple(cast("list[str]", row["silent_nodes"])),
         failure=cast("Row | None", row["failure"]),
+        pool=str(row["pool"] or ""),
+        next_stay=_next_stay(row["transferred_to"]),
     )
+
+
+def _next_stay(target: object) -> NextStay | None:
+    return NextStay(target["pool"], target["job_id"]) if isinstance(target, dict) else None
 
 
 def _stream(gateway: Gateway, bearer: Bearer, frames: AsyncIterator[bytes]) -> EventStream:

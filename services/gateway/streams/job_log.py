@@ -12,8 +12,15 @@ from shared.job_logs.chunk import Run, Worker
 from shared.projections.jobs import ENDED_PHASES
 
 
+class NextStay(NamedTuple):
+    """Where a job that left its pool goes on, with the id that it has there."""
+
+    pool: str
+    job_id: str
+
+
 class JobNow(NamedTuple):
-    """A job in its read model; `attempt` is 0 before it is placed."""
+    """A job in its read model, in one of its pools; `attempt` is 0 before it is placed there."""
 
     phase: str
     reason: str
@@ -27,6 +34,9 @@ class JobNow(NamedTuple):
     """Nodes of its last attempt that are not heard."""
     failure: Mapping[str, object] | None = None
     """Why the attempt before could not start or did not end well; None after a start."""
+    pool: str = ""
+    next_stay: NextStay | None = None
+    """Set once it has left this pool for another one."""
 
     @property
     def has_ended(self) -> bool:
@@ -42,6 +52,8 @@ class LogLine(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str
     missing: int = 0
     """Number of lines before this one that are not kept, or not readable now."""
+    job_id: str = ""
+    """Id of the job in a pool to which it was transferred, where attempts begin with 1 again."""
 
 
 class WorkerRun(NamedTuple):
@@ -101,8 +113,10 @@ ALL = Selection()
 class JobLog:
     """Keeps which lines of one job were read: one that is delivered twice is yielded once."""
 
-    def __init__(self, selection: Selection = ALL) -> None:
+    def __init__(self, selection: Selection = ALL, later_id: str = "") -> None:
+        """`later_id` is the id that its lines name, of a job that was transferred."""
         self._selection = selection
+        self._later_id = later_id
         self.due: dict[Worker, int] = {}
         self._ended: set[Worker] = set()
 
@@ -126,7 +140,7 @@ class JobLog:
         missing = max(0, run.first - due)
         for number, text in enumerate(run.lines, run.first):
             if number >= due:
-                yield LogLine(worker.attempt, worker.rank, number, text, missing)
+                yield LogLine(worker.attempt, worker.rank, number, text, missing, self._later_id)
                 missing = 0
         self.due[worker] = max(due, run.next)
 

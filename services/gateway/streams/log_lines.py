@@ -32,9 +32,6 @@ from shared.job_logs.chunk import Chunk, JobKey, Worker
 from shared.job_logs.log_store import JobLogStore
 from shared.objects.objects import StoreUnreachable
 
-BEHIND_S = 5.0
-"""Limit of the time in which the gateway reads `logs` up to its end."""
-STEP_S = 0.02
 ENDED = "ended"
 """Reason of the end of a stream that holds all lines."""
 OUTPUT_MISSING = "output_missing"
@@ -50,11 +47,14 @@ class JobOutput:
         store: JobLogStore | None,
         job: JobKey,
         selection: Selection = ALL,
+        *,
+        is_later: bool = False,
     ) -> None:
+        """`is_later`: the job was transferred to this pool, and its lines name its id there."""
         self.recent = recent
         self.job = job
         self.selection = selection
-        self.log = JobLog(selection)
+        self.log = JobLog(selection, job.job_id if is_later else "")
         self._store = store
 
     async def chunks(self) -> list[Chunk]:
@@ -163,15 +163,6 @@ async def is_stored(output: JobOutput, read_job: ReadJob) -> bool:
     return not (job.attempt and job.prints and output.log.open_workers(job))
 
 
-async def reach_end(recent: RecentLines, lane: int) -> None:
-    """Return once all is read that `logs` has now. Raises TimeoutError if the broker stalls."""
-    async with asyncio.timeout(BEHIND_S):
-        while (end := await recent.end(lane)) is None:
-            await asyncio.sleep(STEP_S)
-        while recent.positions.get(lane, -1) < end:
-            await asyncio.sleep(STEP_S)
-
-
 class Shows(NamedTuple):
     """The events of a followed stream besides lines and its end."""
 
@@ -186,19 +177,21 @@ async def follow_lines(
 ) -> AsyncIterator[bytes]:
     """Yield frames of present and future lines until the job has ended and its output is complete.
 
-    Ends before if the client leaves or its key is revoked.
+    One that left its pool has no frame of that here. Ends before if the client leaves or its key
+    is revoked.
     """
     yield OPENING
-    completion, shown = Completion(read_job, output.log), None
+    completion = Completion(read_job, output.log)
+    shown: JobNow | None = None
     states: dict[Worker, OpenLine] = {}
-    recent, job, read_to = output.recent, output.job, -1
-    with recent.watched(job) as event:
+    recent, key, read_to = output.recent, output.job, -1
+    with recent.watched(key) as event:
         async for part in _stored_frames(output, allowed):
             yield part
         while allowed():
             event.clear()
-            records = recent.records(job, read_to)
-            position = recent.positions.get(job.lane, 0)
+            records = recent.records(key, read_to)
+            position = recent.positions.get(key.lane, 0)
             if records:
                 read_to = records[-1].offset
             has_lines = False
@@ -208,19 +201,24 @@ async def follow_lines(
                 for part in _frames(lines):
                     yield part
             if shows.open_lines:
-                states, before = recent.open_lines(job), states
+                states, before = recent.open_lines(key), states
                 yield b"".join(_open_frames(states, before, output.selection))
             if not has_lines:
                 yield ALIVE
-            is_complete = await completion.reached(position, lambda: recent.end(job.lane))
-            if shows.status and completion.job is not None and completion.job != shown:
-                shown = completion.job
-                yield _status_frame(shown)
+            is_complete = await completion.reached(position, lambda: recent.end(key.lane))
+            job = _in_this_pool(completion.job)
+            if shows.status and job is not None and job != shown:
+                shown = job
+                yield _status_frame(job)
             if is_complete:
-                yield _end_frame_of(completion.missing_workers())
+                yield b"" if job is None else _end_frame_of(completion.missing_workers())
                 return
             await _wait(event, completion.pause_s())
         yield end_frame("key_revoked")
+
+
+def _in_this_pool(job: JobNow | None) -> JobNow | None:
+    return job if job is not None and job.next_stay is None else None
 
 
 async def _wait(event: asyncio.Event, most_s: float) -> None:
@@ -294,6 +292,10 @@ def _end_frame_of(missing_workers: list[int]) -> bytes:
 
 def _status_frame(job: JobNow) -> bytes:
     status: dict[str, object] = {"phase": job.phase, "reason": job.reason, "attempt": job.attempt}
-    more = {"silent_nodes": job.silent_nodes, "failure": None if job.has_ended else job.failure}
+    more = {
+        "pool": job.pool,
+        "silent_nodes": job.silent_nodes,
+        "failure": None if job.has_ended else job.failure,
+    }
     status |= {name: value for name, value in more.items() if value}
     return b"event: status\ndata: %b\n\n" % msgspec.json.encode(status)

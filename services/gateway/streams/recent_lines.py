@@ -30,6 +30,9 @@ LOOK_BACK = 20_000
 """Records of a lane that are read at first where nothing says how far they are stored."""
 POLL_S = 2.0
 RETRY_S = 1.0
+BEHIND_S = 5.0
+"""Limit of the time in which `logs` is read up to its end."""
+STEP_S = 0.02
 KEPT_S = 1800.0
 """Three times as long as lines wait for their chunk."""
 MOST_BYTES = 64 * 2**20
@@ -254,6 +257,15 @@ class RecentLines:
             return None
         finally:
             await bus.stop()
+
+
+async def reach_end(recent: RecentLines, lane: int) -> None:
+    """Return once all is read that `logs` has now. Raises TimeoutError if the broker stalls."""
+    async with asyncio.timeout(BEHIND_S):
+        while (end := await recent.end(lane)) is None:
+            await asyncio.sleep(STEP_S)
+        while recent.positions.get(lane, -1) < end:
+            await asyncio.sleep(STEP_S)
 
 
 async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:

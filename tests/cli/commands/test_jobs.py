@@ -172,6 +172,21 @@ def status(phase: str, attempt: int, reason: str = "", **more: object) -> bytes:
     return b"event: status\ndata: %b\n\n" % json.dumps(data).encode()
 
 
+def test_a_followed_job_that_is_transferred_goes_on_in_the_next_pool(
+    documents: dict[str, Json],
+) -> None:
+    there = {**line(0, "b"), "job_id": "j2"}
+    Gateway.streams["/v1/jobs/j/logs"] = [
+        status("running", 1, pool="main")
+        + frames(line(0, "a"))
+        + status("running", 1, pool="side")
+        + frames(there, end="ended")
+    ]
+    ran = CliRunner().invoke(app, ["logs", "-f", "j"])
+    assert (ran.exit_code, ran.stdout) == (0, "[1/0] a\n[1/0] b\n"), ran.output
+    assert "goes on in pool side; its attempts there begin with 1" in ran.stderr
+
+
 def test_a_wait_of_the_followed_job_is_reported_on_stderr(documents: dict[str, Json]) -> None:
     Gateway.streams["/v1/jobs/j/logs"] = [
         status("running", 1)

@@ -7,7 +7,7 @@ from typing import get_args
 
 from cli.text.phases import phase
 from cli.text.protections import PROTECTIONS
-from cli.text.reasons import deciding, start_lines, wait_line, words
+from cli.text.reasons import deciding, other_pool_lines, start_lines, wait_line, words
 from cli.text.times import clock
 from services.placement.core.pool.job import ProtectionRule
 
@@ -194,7 +194,24 @@ def test_a_start_is_an_interval_with_its_record() -> None:
     assert "held" not in line
     (line,) = start_lines({**start, "of": "queue"})
     assert "as your last job before it with as many GPUs" in line
+    (line,) = start_lines({**start, "of": "queue", "pool": "side"})
+    assert "in pool side (behind your last job there with as many GPUs)" in line
     assert start_lines(None) == []
+
+
+def test_the_other_pools_of_a_job_are_named_with_what_keeps_it_from_them() -> None:
+    pools = [
+        {"pool": "a", "rule": None, "waiting": 3, "start": None},
+        {"pool": "b", "rule": None, "waiting": 0, "start": None},
+        {"pool": "c", "rule": "no such pool", "waiting": 0, "start": None},
+    ]
+    room = "its free GPUs, cores and memory and your quota have room"
+    assert other_pool_lines(pools) == [
+        f"it goes to pool a as soon as no job waits there (3 now) and {room}",
+        f"it goes to pool b as soon as {room}",
+        "it cannot go to pool c now: no such pool",
+    ]
+    assert other_pool_lines(None) == []
 
 
 def test_a_follower_reads_that_a_job_waits_and_then_that_it_runs() -> None:

@@ -15,6 +15,7 @@ from shared.contracts.base import Event
 from shared.contracts.job_spec import Gang, JobSpec
 from shared.contracts.placement import JobEnqueued
 from shared.contracts.pools import PoolConfigured
+from shared.contracts.ranking import JobStartEstimated
 from shared.contracts.transfers import Transferred, TransferTarget, transferred_job_id
 from shared.ledger.partition import TP
 from tests.patience import PATIENCE_S
@@ -144,6 +145,35 @@ async def test_a_waiting_job_is_proposed_to_the_pool_with_room(pools: Stack) -> 
     await pools.project("placement", SIDE, 931, node_joined("n-side"))
     command = await sent(pools, "job.transfer.v1", "t4", MAIN)
     assert command["data"]["pool"] == "side"
+
+
+async def test_why_names_the_other_pools_and_the_start_is_that_of_the_first(pools: Stack) -> None:
+    await fill(pools)
+    there = SPEC.model_copy(update={"pools": None})
+    await record(pools, admitted("t5"))
+    await pools.project("placement", MAIN, 940, enqueued("t5"))
+    await pools.project("admission", SIDE, 941, admitted("s5", there))
+    await pools.project("placement", SIDE, 942, enqueued("s5", there))
+    estimated = JobStartEstimated(
+        job_id="s5",
+        tenant="ada",
+        pool="side",
+        p10_at=1,
+        p50_at=2,
+        p90_at=3,
+        coverage=None,
+        samples=0,
+    )
+    await pools.project("priority", SIDE, 943, estimated)
+    _, why, _ = await pools.call("GET", "/v1/jobs/t5/why")
+    [side] = why["other_pools"]
+    assert (side["pool"], side["rule"], side["waiting"]) == ("side", None, 1)
+    assert why["start"] == side["start"]
+    assert (why["start"]["pool"], why["start"]["p50_at"]) == ("side", 2)
+    _, row, _ = await pools.call("GET", "/v1/jobs/t5")
+    assert row["start"] == side["start"]
+    _, other, _ = await pools.call("GET", "/v1/jobs/s5/why")
+    assert other["other_pools"] == []
 
 
 @pytest.mark.parametrize(

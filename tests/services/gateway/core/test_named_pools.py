@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.gateway.core.field_errors import InvalidBody
-from services.gateway.core.named_pools import check_pools, with_pools
+from services.gateway.core.named_pools import check_pools, other_pools, with_pools
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.pools import PoolConfigured
@@ -75,3 +75,12 @@ def test_another_pool_that_would_reject_the_job_is_refused(command: SubmitJob) -
 
 def test_pools_that_take_the_job_are_accepted() -> None:
     check_pools(submission("a", "b"), POOLS)
+
+
+def test_the_other_pools_of_a_job_are_in_its_order_with_the_rule_that_forbids_one() -> None:
+    spec = spec_of("a", "closed", "b", "gone").model_copy(update={"command": ()})
+    rules = other_pools(spec, "ada", "a", POOLS)
+    assert list(rules) == ["closed", "b", "gone"]
+    assert rules["b"] is None
+    assert "tenants" in str(rules["closed"]) and "no such pool" in str(rules["gone"])
+    assert other_pools(spec_of("b"), "ada", "b", POOLS) == {}

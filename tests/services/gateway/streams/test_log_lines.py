@@ -12,15 +12,8 @@ import pytest
 from services.gateway.streams import completion, log_lines, recent_lines
 from services.gateway.streams.completion import ReadJob
 from services.gateway.streams.job_log import ALL, JobNow, LogLine, Selection
-from services.gateway.streams.log_lines import (
-    JobOutput,
-    Shows,
-    follow_lines,
-    is_stored,
-    reach_end,
-    read_lines,
-)
-from services.gateway.streams.recent_lines import RecentLines
+from services.gateway.streams.log_lines import JobOutput, Shows, follow_lines, is_stored, read_lines
+from services.gateway.streams.recent_lines import RecentLines, reach_end
 from services.gateway.streams.sse import OPENING
 from shared.bus.logs.log import Entry
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
@@ -252,7 +245,7 @@ async def test_output_that_is_stored_whole_needs_no_topic(store: JobLogStore) ->
 
 
 async def test_a_topic_that_is_read_too_late_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_lines, "BEHIND_S", 0.05)
+    monkeypatch.setattr(recent_lines, "BEHIND_S", 0.05)
     topic = Topic()
     topic.append(printed(0, "a"))
     await reach_end(topic.recent, 1)
