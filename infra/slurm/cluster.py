@@ -12,7 +12,7 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -97,14 +97,32 @@ class SlurmCluster:
             controller_port=ports[0], folder=self.folder, nodes="\n".join(lines)
         )
         (self.folder / "slurm.conf").write_text(text)
-        gres = f"Name=gpu Type=h100 File={self.folder}/dev/nvidia[0-{GPUS - 1}]\n"
-        (self.folder / "gres.conf").write_text(f"NodeName={','.join(NODES)} {gres}")
+        self.write_gpus(dict.fromkeys(NODES, GPUS))
         (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nConstrainCores=no\n")
         key = self.folder / "munge.key"
         key.write_bytes(secrets.token_bytes(1024))
         key.chmod(0o400)
 
+    def write_gpus(self, gpus: Mapping[str, int]) -> None:
+        """Write how many GPUs the daemon of each node finds when it starts."""
+        lines = [
+            f"NodeName={node} Name=gpu Type=h100 File={self.folder}/dev/nvidia[0-{count - 1}]\n"
+            for node, count in gpus.items()
+        ]
+        (self.folder / "gres.conf").write_text("".join(lines))
+
     def start(self) -> None:
+        self.start_authentication()
+        self.start_controller()
+        for node in NODES:
+            self.start_node(node)
+        self._eventually(
+            lambda: self.run("sinfo", "-h", "-N", "-o", "%t").split() == ["idle"] * len(NODES),
+            "nodes",
+        )
+
+    def start_authentication(self) -> None:
+        """Start munge, without whose credentials no command and no daemon is heard."""
         self._spawn(
             "munged",
             "munged",
@@ -118,13 +136,6 @@ class SlurmCluster:
             "--num-threads=2",
         )
         self._eventually(lambda: (self.folder / "munge.sock").exists(), "munged")
-        self.start_controller()
-        for node in NODES:
-            self.start_node(node)
-        self._eventually(
-            lambda: self.run("sinfo", "-h", "-N", "-o", "%t").split() == ["idle"] * len(NODES),
-            "nodes",
-        )
 
     def start_controller(self) -> None:
         self._spawn("slurmctld", "slurmctld", "-D", "-i")
@@ -132,6 +143,13 @@ class SlurmCluster:
 
     def start_node(self, node: str) -> None:
         self._spawn(node, "slurmd", "-D", "-N", node)
+
+    def forget(self, since: Path) -> None:
+        """Let the controller begin again with a copy of its state, as after a lost disk."""
+        self.signal("slurmctld", signal.SIGKILL)
+        shutil.rmtree(self.folder / "state")
+        shutil.copytree(since, self.folder / "state")
+        self.start_controller()
 
     def signal(self, name: str, number: int) -> None:
         """Signal a daemon: `slurmctld`, or a node's by its name; wait for one that is killed."""

@@ -11,13 +11,13 @@ from uuid import uuid4
 from berth_agent.file_names import SPEC
 from infra.machine.owned_folders import scratch_folder
 from infra.machine.process import free_ports
+from infra.slurm.cluster import GPUS, NODES
 from services.executor.agents.server import AgentServer
 from services.executor.settings import ExecutorSettings
 from shared.contracts.enrolment import NodeEnrolled
 from shared.contracts.keys import hash_secret
 from tests.agent.node_bench import NodeBench
 from tests.services.executor.conformance.stages import EngineStage
-from tests.slurm_cluster import GPUS, NODES
 
 SECRET = "s" * 64
 ACCEPT_S = 0.05
