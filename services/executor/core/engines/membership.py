@@ -102,18 +102,25 @@ def responding_nodes(state: AgentPool, observation: EngineState) -> Iterator[Age
 def problems(site: Site, state: AgentPool, observation: EngineState) -> Iterator[ReportedProblem]:
     """Yield the problems of joined nodes that began or are over.
 
-    GPUs of others that a registration names are not offered. Those that came later, while Berth has
-    workers there, keep new work off the node until it can join anew.
+    GPUs of others that a registration names are not offered. Those that came later, and GPUs that
+    went, while Berth has workers there, keep new work off the node until it can join anew.
     """
     for known in responding_nodes(state, observation):
         node = observation.nodes[known.node_id]
         work = work_on(site, observation, known.node_id)
         more = len(work.gpus) > len(known.capacity.unusable_gpus)
         present: dict[NodeProblem, str | None] = {
-            "engine_drained": node.drained,
+            "engine_drained": node.drained or _fewer_gpus(known, node),
             "foreign_work": work.words if more else "",
         }
         yield from changed_problems(state, known.node_id, present)
+
+
+def _fewer_gpus(known: AgentNode, node: EngineNode) -> str:
+    """Return how many GPUs are left of those with which a node joined that has workers now."""
+    if not known.workers or node.gpus >= known.capacity.gpus:
+        return ""
+    return f"{node.gpus} of its {known.capacity.gpus} GPUs are left; it joins anew without workers"
 
 
 def _registration(site: Site, state: AgentPool, node: EngineNode, work: Work) -> NodeRegistered:

@@ -104,6 +104,18 @@ def test_a_node_with_others_work_beside_berths_own_takes_no_new_work() -> None:
     assert problem.detail == "GPUs 1: Slurm job 9 of eve"
 
 
+def test_a_node_that_lost_gpus_under_a_worker_takes_no_new_work_until_it_joins_anew() -> None:
+    history = placed_history()
+    history.state.release = 1
+    fewer = observed(n1=engine_node("n1", gpus=1))
+    [problem] = problems(SITE, history.state, fewer)
+    assert (problem.node_id, problem.problem) == ("n1", "engine_drained")
+    assert problem.detail == "1 of its 2 GPUs are left; it joins anew without workers"
+    assert list(problems(SITE, lane().state, fewer)) == [], "without workers it joins anew at once"
+    [anew] = registrations(SITE, lane().state, fewer)
+    assert anew.gpus == 1
+
+
 def test_a_drain_of_the_engine_is_a_problem_until_it_is_over() -> None:
     drained = observed(n1=engine_node("n1", drained="Slurm: DRAIN, disk"))
     history = lane()

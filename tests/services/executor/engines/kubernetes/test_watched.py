@@ -86,9 +86,10 @@ async def test_an_api_that_is_away_is_a_problem_until_it_answers() -> None:
         await until(lambda: watched.problem == "")
 
 
-async def test_a_right_that_is_missing_is_named() -> None:
+@pytest.mark.parametrize("status", [403, 404])
+async def test_a_right_that_is_missing_or_an_api_that_is_not_spoken_is_named(status: int) -> None:
     fake = FakeApi()
-    fake.status = 403
+    fake.status = status
     async with watching(fake) as watched:
         await until(lambda: watched.problem == f"{PATH}: why")
 

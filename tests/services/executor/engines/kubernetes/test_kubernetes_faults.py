@@ -1,0 +1,74 @@
+"""Faults of a real API server: credentials that it does not take, and a node that has less."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.executor.core.engines.contract import EngineNode, EnginePhase, Submit
+from services.executor.core.engines.gangs import EngineGang
+from services.executor.core.kubernetes.manifests import PodOptions
+from services.executor.engines.engine import EngineAway
+from services.executor.engines.kubernetes.access import access_of
+from services.executor.engines.kubernetes.api import KubernetesApi
+from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
+from tests.kubernetes_cluster import ADMIN, EXECUTOR, IMAGE, KubernetesCluster
+from tests.patience import PATIENCE_S, until
+from tests.services.executor.engines.kubernetes.real_api import NAMESPACE, pods_of, seen
+
+pytestmark = [pytest.mark.process, pytest.mark.parts]
+
+
+async def test_without_credentials_nothing_is_concluded_and_new_ones_are_taken_at_once(
+    cluster: KubernetesCluster, gang: EngineGang, tmp_path: Path
+) -> None:
+    valid = cluster.kubeconfig(EXECUTOR).read_text()
+    config = tmp_path / "kubeconfig"
+    config.write_text(valid)
+    api = KubernetesApi(access_of(config))
+    engine = KubernetesEngine(api, "berth", lambda tenant: NAMESPACE, PodOptions(IMAGE))
+    task = asyncio.create_task(engine.run())
+    try:
+        await until(lambda: not any(w.problem for w in (engine.nodes, engine.pods, engine.records)))
+        config.write_text(valid.replace(f"token: {EXECUTOR}", "token: expired"))
+        with pytest.raises(EngineAway, match="Unauthorized"):
+            await engine.act(Submit(gang))
+        assert pods_of(cluster, gang) == []
+        config.write_text(valid)
+        assert await engine.act(Submit(gang)) is None
+        assert await seen(engine, gang, 3) is EnginePhase.RUNNING
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_a_node_that_has_fewer_gpus_than_before_is_described_anew(
+    cluster: KubernetesCluster, engine: KubernetesEngine
+) -> None:
+    path = "/api/v1/nodes/shrinks"
+    cluster.request("POST", "/api/v1/nodes", {"metadata": {"name": "shrinks"}}, ADMIN)
+    ready = {"type": "Ready", "status": "True", "reason": "r", "message": "m"}
+
+    def offer(gpus: int) -> None:
+        has: dict[str, Any] = {"cpu": "8", "memory": "16Gi", "nvidia.com/gpu": str(gpus)}
+        status = {"capacity": has, "allocatable": has, "conditions": [ready]}
+        cluster.patch(f"{path}/status", {"status": status})
+
+    async def described(gpus: int) -> EngineNode:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                nodes = (await engine.observe([])).nodes
+                if "shrinks" in nodes and nodes["shrinks"].gpus == gpus:
+                    return nodes["shrinks"]
+                await asyncio.sleep(0.05)
+
+    try:
+        offer(4)
+        assert (await described(4)).responds
+        offer(3)
+        assert (await described(3)).responds
+    finally:
+        cluster.request("DELETE", path, None, ADMIN)
