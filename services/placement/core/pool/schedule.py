@@ -48,6 +48,11 @@ class Schedule:
     allotted: Mapping[str, Allotted] = field(default_factory=dict)
     open: OpenProposal | None = None
 
+    @property
+    def next_at(self) -> int:
+        """ms by which the next proposal is there, or opened."""
+        return self.until if self.open is None else self.open.until
+
     def rounds_from(self) -> int | None:
         """Return the ms before which no round is run; None: nothing is waited for.
 

@@ -32,7 +32,7 @@ def plan_scheduled(pool: Pool, view: View) -> Plan:
     """Return the plan of the view by the allotments in force."""
     schedule = pool.schedule
     waits = {
-        job_id: schedule.until
+        job_id: schedule.next_at
         for job_id, job in view.waiting.items()
         if job_id not in schedule.allotted and is_scheduled(job)
     }
@@ -48,8 +48,12 @@ def plan_scheduled(pool: Pool, view: View) -> Plan:
             for assignment in plan.assignments:
                 taken.take(assignment.slots)
             change_running(pool, view, taken, plan)
-    plan.repeat_at(schedule.until)
-    if len(view.waiting) > len(plan.assignments) and early_ms(pool) > view.now:
+    plan.repeat_at(schedule.next_at)
+    if (
+        schedule.open is None
+        and len(view.waiting) > len(plan.assignments)
+        and early_ms(pool) > view.now
+    ):
         plan.repeat_at(early_ms(pool))
     return plan
 

@@ -116,6 +116,11 @@ def test_rounds_go_on_by_the_last_proposal_while_a_scheduler_takes_long() -> Non
     pool.wake()
     assert pool.job("part").phase == "placed"
     assert (pool.state.schedule.number, pool.job("one").phase) == (before, "running")
+    assert only(RoundEnded, pool.submit(job("two", 4), after_ms=200))
+    open_ = pool.state.schedule.open
+    assert open_ is not None
+    due = pool.decider.next_wake(pool.state)
+    assert due is not None and due >= open_.until, "no round repeats while nothing changes"
 
 
 def test_a_proposal_that_comes_after_a_round_is_carried_out() -> None:
