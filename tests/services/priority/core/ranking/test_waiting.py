@@ -62,8 +62,8 @@ def test_a_job_that_declares_no_walltime_has_that_of_history(
 
 @pytest.mark.parametrize("policy", ["fcfs", "fair_share"])
 def test_without_history_a_run_time_is_not_known(policy: str) -> None:
-    pool = {"solver": "cpsat", "queue_mode": "skip", "base_policy": policy}
-    assert ranked(queue(entry("a"), **pool)) == {"a": None}
+    state = queue(entry("a"), solver="cpsat", queue_mode="skip", base_policy=policy)
+    assert ranked(state) == {"a": None}
 
 
 def test_under_easy_by_declared_times_none_goes_along() -> None:
