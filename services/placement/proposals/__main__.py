@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import resource
 import time
+from contextlib import suppress
+from pathlib import Path
 
 from services.placement.children import serving
 from services.placement.core.scheduled.request import answer_to
@@ -24,7 +26,10 @@ def answer(body: bytes) -> bytes:
 
 
 def bound_memory() -> None:
+    """Bound what is allocated; where the machine, or the container, has less, this process ends."""
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_GIB << 30, MEMORY_GIB << 30))
+    with suppress(OSError):  # Absent outside Linux.
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 if __name__ == "__main__":
