@@ -19,8 +19,7 @@ from cli.input.numbers import parse_array
 from cli.input.quantities import parse_memory_gib, parse_walltime_s
 from cli.input.state_changes import parse_state_changes
 from cli.text.output import report_line
-from cli.text.reasons import start_lines
-from cli.text.times import age_ms
+from cli.text.reasons import holds, start_lines
 
 
 def submit(
@@ -250,6 +249,6 @@ def _ticket_lines(ticket: Json, ended: dict[str, str]) -> list[str]:
 def _report_start(ticket: Json) -> None:
     """Print on stderr when a job like this one will start, where one of the tenant waits."""
     start = ticket.get("start")
-    if isinstance(start, dict) and age_ms(start["p90_at"]) < 0:
+    if isinstance(start, dict) and holds(start):
         for text in start_lines(start):
             report_line(text)

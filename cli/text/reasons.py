@@ -140,6 +140,11 @@ def deciding(position: object, placing: object) -> list[str]:
     return shown
 
 
+def holds(start: Data, as_of: object = None) -> bool:
+    """Return whether an interval ends later than a second behind `as_of`, ms; None: now."""
+    return age_ms(cast("int", start["p90_at"]), as_of) <= -1000
+
+
 def start_lines(start: object, as_of: object = None) -> list[str]:
     """Return when a waiting job will start, and how often such intervals held.
 
@@ -149,7 +154,7 @@ def start_lines(start: object, as_of: object = None) -> list[str]:
     if not isinstance(start, dict):
         return []
     early, middle, late = (clock(start[name]) for name in ("p10_at", "p50_at", "p90_at"))
-    if age_ms(start["p90_at"], as_of) > -1000:
+    if not holds(start, as_of):
         return ["no estimate of its start holds at present; the next one follows"]
     line = f"starts between {early} and {late} with 80 %"
     if age_ms(start["p50_at"], as_of) < 0:

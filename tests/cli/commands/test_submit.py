@@ -111,6 +111,16 @@ def test_the_start_of_the_last_job_alike_is_printed(monkeypatch: pytest.MonkeyPa
     assert "with 80 %" in ran.stderr and "79% of the pool's last 40 intervals held" in ran.stderr
 
 
+def test_an_estimate_that_ends_within_a_second_is_not_printed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Gateway, "start", {"of": "queue", "p90_at": now_ms() + 500})
+    with serving(Gateway) as url:
+        monkeypatch.setenv("BERTH_URL", url)
+        ran = CliRunner().invoke(app, ["submit", "--", "true"])
+    assert (ran.stdout, ran.stderr) == ("j\n", ""), ran.output
+
+
 def test_memory_cores_and_variables_of_a_worker_are_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     flags = ["--mem", "64", "--cpus", "8", "--gpus", "2", "--env", "A=1", "--env", "B=x=y"]
     spec = submitted(monkeypatch, *flags)
