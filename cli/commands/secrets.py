@@ -17,7 +17,8 @@ from cli.text.output import emit, report_line, table
 from cli.text.times import clock
 
 secrets = typer.Typer(
-    no_args_is_help=True, help="Secrets of tenants: set, list, delete, import, add-key, rotate."
+    no_args_is_help=True,
+    help="Secrets of tenants: create, set, list, delete, import, add-key, rotate.",
 )
 
 Name = Annotated[str, typer.Argument(help="Name of the secret.", metavar="NAME")]
@@ -39,6 +40,9 @@ def set_(
     """Set a secret: text of at most 32 KiB, without line ends at its end."""
     receipt = _put(api(data), name, tenant, _read_value(name, from_file))
     report(as_json, receipt, f"{receipt['tenant']}/{name}: version {receipt['version']}")
+
+
+secrets.command("create", help="Set a secret, as `set` does.")(set_)
 
 
 @secrets.command("list")
