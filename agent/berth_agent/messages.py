@@ -381,6 +381,10 @@ class Heartbeat(read.Message):
     """GPUs that need a reset or service, and why; empty: none; absent: not known."""
     gpu_slow: str | None = None
     """GPUs that heat or power has slowed down for minutes; empty: none; absent: not known."""
+    faulty_gpus: tuple[int, ...] = ()
+    """GPUs that `gpu_fault` is about."""
+    slow_gpus: tuple[int, ...] = ()
+    """GPUs that `gpu_slow` is about."""
     inventory_problem: str | None = None
     """How the GPUs differ from what the node declares; empty: not at all; absent: not known."""
 
@@ -392,6 +396,8 @@ class Heartbeat(read.Message):
         "disk_problem": read.text(longest=512),
         "gpu_fault": read.optional(read.text(longest=512)),
         "gpu_slow": read.optional(read.text(longest=512)),
+        "faulty_gpus": read.items(read.integer(minimum=0, maximum=63), most=64),
+        "slow_gpus": read.items(read.integer(minimum=0, maximum=63), most=64),
         "inventory_problem": read.optional(read.text(longest=512)),
     }
     REQUIRED: ClassVar = frozenset({"session_id", "incarnation", "sent_boot_ms"})

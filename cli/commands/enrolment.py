@@ -11,7 +11,7 @@ from cli.api.http import Api, Json, part
 from cli.api.target import is_in_memory
 from cli.errors import NotFound
 from cli.input.arguments import AsJson, Data, Limit, NodeArgument, Reason
-from cli.text.nodes import labelled_fields, loss_lines, node_text, problem_lines
+from cli.text.nodes import health_lines, labelled_fields, loss_lines, node_text, problem_lines
 from cli.text.output import emit, report_line, table
 from cli.text.times import clock, label, parse_span_s
 
@@ -138,13 +138,13 @@ def show(node: NodeArgument, as_json: AsJson = False, data: Data = None) -> None
     fields = (
         (label(name), node_text(name, value))
         for name, value in shown.items()
-        if name not in ("identity", "as_of", "problems")
+        if name not in ("identity", "as_of", "problems", "suspicions")
     )
     problems = (("problem", line) for line in problem_lines(document))
     pending = identity is not None and identity["state"] == "pending"
     hint = [("pending", f"`berth nodes approve {node}` lets it work")] if pending else []
     loss = (("lost", line) for line in loss_lines(document))
-    table(("FIELD", "VALUE"), (*fields, *problems, *loss, *hint))
+    table(("FIELD", "VALUE"), (*fields, *health_lines(document), *problems, *loss, *hint))
 
 
 def list_identities(client: Api, pool: str | None, limit: int, as_json: bool) -> None:

@@ -50,6 +50,9 @@ REJOINS = "its agent ends all of its workers, joins anew and takes work again, w
 TAKE_OUT = "berth drain {node}`, `berth-agent leave` there, `berth nodes revoke {node}"
 """Commands that take a living node out of service."""
 
+HISTORY = "history/"
+"""Begins the id of what the earlier faults of a node or GPU count for."""
+
 LABELS = {"tmp": "berth.tmp", "user": "berth.user", "images": "berth.images", "disk": "berth.disk"}
 """Fields of a node that its agent names by labels; an earlier one names none."""
 
@@ -89,6 +92,31 @@ def problem_lines(node: Row) -> list[str]:
         words = "; ".join(filter(None, [str(problem["detail"]), remedy]))
         lines.append(f"{name}, {since}: {words}")
     return lines
+
+
+def health_lines(node: Row) -> list[tuple[str, str]]:
+    """Return the health of a node as a whole and of each GPU that is suspected, with reasons."""
+    reasons: dict[int | None, list[Row]] = {}
+    for suspicion in cast("list[Row]", node.get("suspicions") or []):
+        reasons.setdefault(cast("int | None", suspicion["gpu"]), []).append(suspicion)
+    lines = []
+    for gpu in sorted(reasons, key=lambda number: -1 if number is None else number):
+        worst = max(cast("float", own["slowdown"]) for own in reasons[gpu])
+        part = "node health" if gpu is None else f"GPU {gpu} health"
+        words = "; ".join(map(suspicion_text, reasons[gpu]))
+        lines.append((part, f"{1 / worst:.2f}: {words}"))
+    return lines
+
+
+def suspicion_text(suspicion: Row) -> str:
+    """Return one reason in words: the job whose worker was slow, or earlier faults."""
+    fault_id, since = str(suspicion["fault_id"]), clock(suspicion["since_at"])
+    until = suspicion["until"]
+    end = "" if until is None else f", counts until {clock(until)}"
+    times = f"{cast('float', suspicion['slowdown']):.2f} times as slow"
+    if fault_id.startswith(HISTORY):
+        return f"its faults since {since} count as {times}{end}"
+    return f"{times} in {fault_id} since {since}{end} (berth why-slow {fault_id.split('/')[0]})"
 
 
 def loss_text(node: Row, *, powered_off: bool) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from shared.contracts import iterations
+from shared.contracts import iterations, measurements
 from shared.contracts.base import Model, Name
 from shared.contracts.bundles import BUNDLE, MAX_PARTS, Sha256
 from shared.contracts.bundles import PART_BYTES as PART_BYTES  # the agent has it too
@@ -178,6 +178,12 @@ class Heartbeat(Model):
         max_length=512,
         description="GPUs that heat or power has slowed down for minutes; empty: none; absent: "
         "not known",
+    )
+    faulty_gpus: tuple[measurements.GpuNumber, ...] = Field(
+        (), max_length=measurements.MAX_GPUS, description="GPUs that `gpu_fault` is about"
+    )
+    slow_gpus: tuple[measurements.GpuNumber, ...] = Field(
+        (), max_length=measurements.MAX_GPUS, description="GPUs that `gpu_slow` is about"
     )
     inventory_problem: str | None = Field(
         None,

@@ -14,6 +14,8 @@ Slowdown = Literal["power_cap", "heat", "power_brake", "hardware", "sync_boost"]
 Seconds = Annotated[float, Field(gt=0, le=1e6)]
 Clock = Annotated[int, Field(ge=0, le=100_000)]
 Link = Annotated[int, Field(ge=0, le=64)]
+GpuNumber = Annotated[int, Field(ge=0, lt=MAX_GPUS)]
+"""The number of a GPU on its node."""
 Xid = Annotated[int, Field(ge=0, le=100_000)]
 
 

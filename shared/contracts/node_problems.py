@@ -8,6 +8,7 @@ from typing import ClassVar, Final, Literal
 from pydantic import Field
 
 from shared.contracts.base import Event, Model, Name, event
+from shared.contracts.measurements import MAX_GPUS, GpuNumber
 
 NodeProblem = Literal[
     "cloned_identity",
@@ -52,6 +53,9 @@ class NodeProblemNoted(Event):
     problem: NodeProblem = Field(description="machine-readable")
     present: bool = Field(description="false: it is over")
     detail: str = Field("", description="the addresses or the folder, and figures")
+    gpus: tuple[GpuNumber, ...] = Field(
+        (), description="numbers of the GPUs that had it as it began; none: not known"
+    )
 
 
 @event
@@ -71,6 +75,9 @@ class NodeGpusNoted(Event):
     problem: NodeProblem = Field(description="`gpu_fault` or `gpu_slow`")
     present: bool = Field(description="false: it is over")
     detail: str = Field("", description="the GPU, the value and the rule")
+    gpus: tuple[GpuNumber, ...] = Field(
+        (), description="numbers of the GPUs that had it as it began; none: not known"
+    )
 
 
 class ReportedProblem(Model):
@@ -81,6 +88,9 @@ class ReportedProblem(Model):
     problem: NodeProblem = Field(description="machine-readable")
     present: bool = Field(description="false: it is over")
     detail: str = Field("", max_length=512, description="the addresses or the folder, and figures")
+    gpus: tuple[GpuNumber, ...] = Field(
+        (), max_length=MAX_GPUS, description="numbers of its GPUs that have it; none: not known"
+    )
 
 
 class NodeProblemsReported(Model):

@@ -55,7 +55,9 @@ class NodeRow:
     injection: str = "null"
     """The injected fault, its factor and the ms at which it ends, as JSON."""
     problems: str = "[]"
-    """Of a node that lives: `problem`, `detail`, `since_at` of each, as JSON."""
+    """Of a node that lives: `problem`, `detail`, `gpus`, `since_at` of each, as JSON."""
+    suspicions: str = "[]"
+    """Reasons for its health: `fault_id`, `gpu`, `slowdown`, `since_at`, `until`, as JSON."""
 
 
 @dataclass(slots=True)
@@ -93,7 +95,7 @@ def fold_node(row: NodeRow, event: LedgerEvent) -> None:
         case "node.held-back.v1":
             row.reason = f"{data['reason']}: {HELD_BACK}"
         case "node.health-noted.v1":
-            row.health = data["health"]
+            fold_health(row, event)
         case "node.problem-noted.v1":
             fold_problem(row, event)
         case "node.cordoned.v1":
@@ -114,8 +116,26 @@ def fold_problem(row: NodeRow, event: LedgerEvent) -> None:
     problems = [known for known in msgspec.json.decode(row.problems) if known["problem"] != name]
     if data["present"]:
         detail = data.get("detail", "")
-        problems.append({"problem": name, "detail": detail, "since_at": event.at})
+        gpus = data.get("gpus", [])
+        problems.append({"problem": name, "detail": detail, "gpus": gpus, "since_at": event.at})
     row.problems = msgspec.json.encode(problems).decode()
+
+
+def fold_health(row: NodeRow, event: LedgerEvent) -> None:
+    """Apply the slowdown by one suspicion, of the node or of one GPU; 1 ends the suspicion."""
+    data, fault_id = event.data, event.data["fault_id"]
+    row.health = data["health"]
+    known = {own["fault_id"]: own for own in msgspec.json.decode(row.suspicions)}
+    before = known.pop(fault_id, {"since_at": event.at})
+    if data["slowdown"] > 1:
+        known[fault_id] = {
+            "fault_id": fault_id,
+            "gpu": data.get("gpu"),
+            "slowdown": data["slowdown"],
+            "since_at": before["since_at"],
+            "until": data.get("until"),
+        }
+    row.suspicions = msgspec.json.encode(list(known.values())).decode()
 
 
 def fold_cordoned(row: NodeRow, data: dict[str, Any]) -> None:

@@ -47,6 +47,9 @@ class Conditions(NamedTuple):
     fault: str | None = None
     slow: str | None = None
     differs: str | None = None
+    faulty: tuple[int, ...] = ()
+    """Numbers of the GPUs that `fault` is about."""
+    slowed: tuple[int, ...] = ()
 
     @property
     def problem(self) -> str:
@@ -112,6 +115,8 @@ class GpuHealth:
             _joined(text for reading in used for text in faults(reading)),
             _joined(self._slow[gpu] for gpu in sorted(self._slow)),
             _joined(differences(self._declared, self._gpu_type, self._unusable, readings)),
+            tuple(reading.gpu for reading in used if any(faults(reading))),
+            tuple(sorted(self._slow)),
         )
         return readings
 

@@ -118,6 +118,8 @@ class IncarnationStore:
             disk_problem=disk_problem[:512],
             gpu_fault=gpus.fault,
             gpu_slow=gpus.slow,
+            faulty_gpus=gpus.faulty,
+            slow_gpus=gpus.slowed,
             inventory_problem=gpus.differs,
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NotRequired
+
 from typing_extensions import TypedDict
 
 
@@ -21,7 +23,22 @@ class NodeProblem(TypedDict):
     """`cloned_identity`, `disk_full`, `gpu_fault`, `gpu_slow`, `inventory_differs`,
     `engine_drained` or `foreign_work`."""
     detail: str
+    gpus: NotRequired[list[int]]
+    """Those that had it as it began, where they are known."""
     since_at: int
+
+
+class NodeSuspicion(TypedDict):
+    """A reason for which a node, or one GPU of it, is taken to be slow."""
+
+    fault_id: str
+    """A fault, `history/NODE` or `history/NODE/GPU`."""
+    gpu: int | None
+    """Null: the node as a whole."""
+    slowdown: float
+    since_at: int
+    until: int | None
+    """Null: while it is suspected."""
 
 
 class Node(TypedDict):
@@ -62,6 +79,8 @@ class Node(TypedDict):
     """`v1` or `v2` of control groups, `none`; empty: not known."""
     injection: Injection | None
     problems: list[NodeProblem]
+    suspicions: list[NodeSuspicion]
+    """Reasons for its health."""
     used_milli: list[int]
     """Thousandths in use of each GPU."""
     as_of: int

@@ -31,6 +31,7 @@ def post_problems(
             "gpu_slow": message.gpu_slow,
             "inventory_differs": message.inventory_problem,
         },
+        {"gpu_fault": message.faulty_gpus, "gpu_slow": message.slow_gpus},
     )
     if changed and session.may_report_problems(monotonic()):
         lane.relays.problems.post(changed, len(changed))

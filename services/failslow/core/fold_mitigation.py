@@ -91,12 +91,12 @@ def note_validated(state: FailSlowState, event: NodesValidated, fact: Fact) -> N
 
 
 def note_gpus(state: FailSlowState, event: NodeGpusNoted, fact: Fact) -> None:
-    """Remember a problem of GPUs as a fault of the node, once per incarnation."""
+    """Remember a problem of GPUs as a fault of the node and of them, once per incarnation."""
     state.gpu_problems.note(event)
     if event.present:
-        health = state.mitigation.health.setdefault(event.node_id, PartHealth())
         now_s = state.cluster_s(fact.at)
-        health.note_fault(fault_id_of(event), SEVERITY[event.problem], now_s)
+        for part in state.mitigation.parts_with(event.node_id, event.gpus):
+            part.note_fault(fault_id_of(event), SEVERITY[event.problem], now_s)
 
 
 def well_after_faults(state: FailSlowState, event: NodesValidated) -> list[str]:

@@ -28,6 +28,7 @@ JSON_COLUMNS = frozenset(
         "labels",
         "injection",
         "problems",
+        "suspicions",
         "gpus",
         "data",
         "settings",

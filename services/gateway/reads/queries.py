@@ -118,6 +118,7 @@ SELECT n.node_id, p.pool, n.backend, n.gpu_type, n.gpus, n.cpus, n.mem_gib, n.ra
        n.alive, n.cordoned, n.draining, n.health, n.reason, n.executor_id, n.joined_at, n.lost_at,
        n.state, n.silent_ms, n.suspected_at, n.lost_after_ms, n.generation, n.unusable_gpus,
        n.fencing, n.limits, n.injection, n.problems,
+       n.suspicions,
        COALESCE(u.used_milli, '{}') AS used_milli
 FROM node n LEFT JOIN pool p ON p.partition = n.partition
 LEFT JOIN (SELECT node_id, array_agg(used_milli ORDER BY gpu) AS used_milli

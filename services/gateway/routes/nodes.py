@@ -66,6 +66,8 @@ async def list_nodes(
     null: never. `problems` has what is wrong with a node that lives: `cloned_identity`, another
     agent works with its identity; `disk_full`, `engine_drained` and `foreign_work`, it takes no new
     work; `gpu_fault`, `gpu_slow` and `inventory_differs`, for which it is cordoned.
+    `suspicions` has what `health` follows from: a slow worker's fault, or the history of faults of
+    the node or of the GPU `gpu`, with the slowdown that it counts for and until when.
     `identity` is that of a node that joined with a token: pending, approved, expired
     or revoked, null for another. `as_of` is the time of the answer, or the last moment of a
     recorded simulation.

@@ -48,6 +48,17 @@ def test_a_fault_is_what_needs_a_reset_or_service(reading: GpuReading, words: li
     assert list(faults(reading)) == words
 
 
+def test_conditions_name_the_gpus_that_they_are_about() -> None:
+    health = GpuHealth(unusable=(7,))
+    lost, unused = GpuReading(gpu=3, lost=True), GpuReading(gpu=7, lost=True)
+    for _ in range(IN_A_ROW):
+        health.note((HOT, lost, unused))
+    assert (health.conditions.faulty, health.conditions.slowed) == ((3,), (1,))
+    for _ in range(IN_A_ROW):
+        health.note((COOL, unused))
+    assert (health.conditions.faulty, health.conditions.slowed) == ((), ())
+
+
 def test_a_gpu_is_slow_after_some_readings_in_a_row_and_well_after_as_many() -> None:
     health = GpuHealth()
 

@@ -7,6 +7,7 @@ import pytest
 from cli.api.http import Json
 from cli.text.nodes import (
     GONE_MS,
+    health_lines,
     is_gone,
     labelled_fields,
     loss_lines,
@@ -113,6 +114,18 @@ def test_a_problem_says_since_when_and_what_to_do() -> None:
     assert "takes no new jobs until there is space again" in full
     assert "a has it, b is refused" in copy and "`berth nodes token --pool gpu`" in copy
     assert problem_lines(NODE) == [], "a gateway of an earlier release names none"
+
+
+def test_health_is_shown_by_part_with_its_reasons() -> None:
+    live = {"fault_id": "j1/1/0/1", "gpu": 3, "slowdown": 2.0, "since_at": 1, "until": None}
+    past = {**live, "fault_id": "history/vm/3", "slowdown": 1.1, "until": 86_400_000}
+    whole = {**past, "fault_id": "history/vm", "gpu": None, "slowdown": 1.25}
+    (node, why), (gpu, reasons) = health_lines({**NODE, "suspicions": [live, past, whole]})
+    assert (node, gpu) == ("node health", "GPU 3 health")
+    assert why.startswith("0.80: its faults since 19") and "counts until 19" in why
+    assert reasons.startswith("0.50: 2.00 times as slow in j1/1/0/1 since 19")
+    assert "(berth why-slow j1); its faults since" in reasons
+    assert health_lines(NODE) == [], "a gateway of an earlier release names none"
 
 
 def test_a_node_of_an_engine_says_what_keeps_new_work_off() -> None:

@@ -82,7 +82,7 @@ ALTER TABLE berth.endpoint DROP COLUMN settings, DROP COLUMN deleted_at,
     ADD COLUMN batch_tokens bigint NOT NULL;
 INSERT INTO berth.endpoint VALUES ('chat', 2, 50, 4096);
 ALTER TABLE berth.node DROP COLUMN limits, DROP COLUMN injection,
-    DROP COLUMN problems;
+    DROP COLUMN problems, DROP COLUMN suspicions;
 ALTER TABLE berth.fault DROP COLUMN cause, DROP COLUMN part, DROP COLUMN lost_gpu_s,
     DROP COLUMN cost_gpu_s, DROP COLUMN avoided_gpu_s;
 DROP TABLE berth.mitigation, berth.retention, berth.job_usage, berth.lane_price;

@@ -140,6 +140,21 @@ def test_a_slow_node_has_a_lower_health() -> None:
     assert row.health == 0.5
 
 
+def slow(fault_id: str, slowdown: float, gpu: int | None = None) -> NodeHealthNoted:
+    return NodeHealthNoted(
+        node_id="n1", fault_id=fault_id, slowdown=slowdown, health=0.5, gpu=gpu, until=7
+    )
+
+
+def test_a_node_shows_the_suspicions_that_its_health_follows_from() -> None:
+    suspected = slow("f1", 2.0), slow("f2", 1.5, gpu=3), slow("f1", 2.5), slow("f2", 1.0, gpu=3)
+    both, one = node_row(JOINED, *suspected[:3]), node_row(JOINED, *suspected)
+    of_node = {"fault_id": "f1", "gpu": None, "slowdown": 2.5, "since_at": AT + 1, "until": 7}
+    of_gpu = {"fault_id": "f2", "gpu": 3, "slowdown": 1.5, "since_at": AT + 2, "until": 7}
+    assert json.loads(both.suspicions) == [of_gpu, of_node]
+    assert json.loads(one.suspicions) == [of_node]
+
+
 def test_a_placed_job_has_one_allocation_per_worker() -> None:
     first, second = allocation_rows(ledger_event("placement", PLACED, seq=3, index=1, partition=2))
     assert (first.allocation_id, second.allocation_id) == ("2/3/1/0", "2/3/1/1")
@@ -167,8 +182,8 @@ def problem(name: NodeProblem, present: bool = True) -> NodeProblemNoted:
 def test_a_node_shows_its_problems_since_when_until_they_are_over_or_it_joins_anew() -> None:
     row = node_row(JOINED, problem("disk_full"), problem("cloned_identity"))
     assert json.loads(row.problems) == [
-        {"problem": "disk_full", "detail": "d", "since_at": AT + 1},
-        {"problem": "cloned_identity", "detail": "d", "since_at": AT + 2},
+        {"problem": "disk_full", "detail": "d", "gpus": [], "since_at": AT + 1},
+        {"problem": "cloned_identity", "detail": "d", "gpus": [], "since_at": AT + 2},
     ]
     over = node_row(JOINED, problem("disk_full"), problem("disk_full", present=False))
     assert over.problems == "[]" == node_row(JOINED, problem("disk_full"), JOINED).problems

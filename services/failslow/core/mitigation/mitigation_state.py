@@ -8,6 +8,7 @@ follows from the episode alone, so that a lane wakes once, and finds the same pl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -114,7 +115,7 @@ class MitigationState:
     durations: DurationBook = field(default_factory=DurationBook)
     health: dict[str, PartHealth] = field(default_factory=dict)
     gpu_health: dict[str, dict[int, PartHealth]] = field(default_factory=dict)
-    """Of GPUs that suspicions have named, by node and number."""
+    """Of GPUs that suspicions or problems have named, by node and number."""
     costs: CostBook = field(default_factory=CostBook)
     deficits: DeficitBook = field(default_factory=DeficitBook)
     migrations: dict[str, FollowedMigration] = field(default_factory=dict)
@@ -146,12 +147,15 @@ class MitigationState:
         episode.began_by_fault_s[fault.fault_id] = now_s
         episode.division = division
         self._schedule(job_id)
-        parts = [self.health.setdefault(fault.node_id, PartHealth())]
-        if gpu is not None:
-            gpus = self.gpu_health.setdefault(fault.node_id, {})
-            parts.append(gpus.setdefault(gpu, PartHealth()))
-        for part in parts:
+        gpus = () if gpu is None else (gpu,)
+        for part in self.parts_with(fault.node_id, gpus):
             part.note_fault(fault.fault_id, fault.slowdown, now_s, tenant)
+
+    def parts_with(self, node_id: str, gpus: Sequence[int]) -> list[PartHealth]:
+        """Return the health of a node and of these GPUs of it, which are known from now on."""
+        of_gpus = self.gpu_health.setdefault(node_id, {}) if gpus else {}
+        own = [self.health.setdefault(node_id, PartHealth())]
+        return own + [of_gpus.setdefault(gpu, PartHealth()) for gpu in gpus]
 
     def parts_of(self, node_id: str) -> list[tuple[int | None, PartHealth]]:
         """Return the health of a node, as that of no GPU, and of its GPUs, as far as known."""

@@ -286,13 +286,13 @@ async def test_problems_of_gpus_in_heartbeats_are_reported_and_unknown_ones_are_
         await agent.hello()
         assert await agent.send_heartbeat(1) == 204
         conditions = {"gpu_fault": "GPU 3: Xid 79", "gpu_slow": "", "inventory_problem": "gpus: 8"}
-        assert await agent.send_heartbeat(2, **conditions) == 204
+        assert await agent.send_heartbeat(2, **conditions, faulty_gpus=[3]) == 204
         async with asyncio.timeout(PATIENCE_S):
             while not site.sent("reports"):
                 await asyncio.sleep(0.01)
     [problems] = [sent["problems"] for sent in site.sent("reports")]
-    assert {(one["problem"], one["present"], one["detail"]) for one in problems} == {
-        ("gpu_fault", True, "GPU 3: Xid 79"),
+    assert {(one["problem"], one["present"], one["detail"], *one["gpus"]) for one in problems} == {
+        ("gpu_fault", True, "GPU 3: Xid 79", 3),
         ("inventory_differs", True, "gpus: 8"),
     }
 

@@ -21,10 +21,18 @@ HALF_LIFE_MS = 7 * 86_400_000
 
 
 def noted(
-    present: bool = True, problem: NodeProblem = "gpu_fault", incarnation: str = "i"
+    present: bool = True,
+    problem: NodeProblem = "gpu_fault",
+    incarnation: str = "i",
+    gpus: tuple[int, ...] = (),
 ) -> NodeProblemNoted:
     return NodeProblemNoted(
-        node_id="n2", incarnation=incarnation, problem=problem, present=present, detail=XID
+        node_id="n2",
+        incarnation=incarnation,
+        problem=problem,
+        present=present,
+        detail=XID,
+        gpus=gpus,
     )
 
 
@@ -50,6 +58,15 @@ def test_a_restart_knows_the_gpus_and_the_health_from_the_ledger_alone() -> None
     now_s = (AT + HALF_LIFE_MS) / 1000
     assert after.mitigation.health["n2"].score(now_s) == pytest.approx(1 / (1 + 2 / 3))
     assert fed(after, noted(), noted(problem="gpu_slow")) == []
+
+
+def test_the_gpus_of_a_problem_have_a_health_of_their_own() -> None:
+    state = given(FAILSLOW, RELEASED)
+    written = fed(state, noted(gpus=(3,)))
+    scored = [event for event in written if isinstance(event, NodeHealthScored)]
+    assert [(event.gpu, event.score) for event in scored] == [(None, 0.5), (3, 0.5)]
+    again = given(FAILSLOW, RELEASED, *written)
+    assert again.mitigation.gpu_health == state.mitigation.gpu_health
 
 
 def test_a_suspicion_after_a_restart_names_the_failed_gpu_without_a_new_reading() -> None:

@@ -1,0 +1,146 @@
+"""Faults in turns, two at once, and kills in the middle of their mitigation, on virtual nodes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from infra.supervisor import supervise
+from infra.supervisor.stack import AGENT as OWN_AGENT
+from tests.e2e.agents.jobs import berth
+from tests.e2e.stand import POOL, Json, Stand, a_stand, eventually
+
+NODES = {
+    "pool": POOL,
+    "backend": "virtual",
+    "nodes": [
+        {"id": "n-{0..7}", "count": 8, "gpu_type": "a100", "gpus": 1, "cpus": 8, "mem_gib": 64}
+    ],
+}
+WITHIN_S = 240.0
+COST_S = 8
+"""That a migration is taken to cost: more than one turn of a flapping fault loses."""
+SETTINGS = ("mitigation_share=0.5", f"migration_cost_s={COST_S}", "allow_injection=true")
+
+pytestmark = [pytest.mark.parts, pytest.mark.stack]
+
+
+@pytest.fixture(scope="module")
+def stand() -> Iterator[Stand]:
+    with a_stand(OWN_AGENT, "throttle", nodes=NODES) as stand:
+        berth(stand, "pools", "set", POOL, *SETTINGS)
+        yield stand
+
+
+def gang(stand: Stand, workers: int) -> tuple[str, list[str]]:
+    """Return a job that runs, and its nodes."""
+    submitted = stand.submit(
+        caller="ada",
+        name="gang",
+        gang={"workers": workers, "gpus_per_worker": 1},
+        checkpoint_interval_s=5,
+        simulated={"duration_s": 1e6, "iteration_s": 0.2},
+    )
+    job_id = str(submitted["job_id"])
+    return job_id, [str(name) for name in stand.until(job_id, "running")["nodes"]]
+
+
+def of_type(stand: Stand, job_id: str, type: str, level: str = "migrate") -> list[Json]:
+    timeline = stand.get(f"/v1/jobs/{job_id}/timeline?limit=1000") or {"items": []}
+    rows = [row["data"] for row in timeline["items"] if row["type"] == type]
+    return [row for row in rows if row.get("level", level) == level]
+
+
+def again(stand: Stand, job_id: str) -> Json | None:
+    row = stand.job(job_id)
+    return row if row and row["phase"] == "running" and row["attempt"] == 2 else None
+
+
+def kill(stand: Stand, name: str) -> None:
+    """Kill a service; return once the supervisor has started it again."""
+    before = eventually(lambda: supervise.pid_of(stand.stack.data_dir, name))
+    os.kill(before, signal.SIGKILL)
+    eventually(lambda: supervise.pid_of(stand.stack.data_dir, name) not in (0, before))
+
+
+def end(stand: Stand, job_id: str, *nodes: str) -> None:
+    """End the job, the injected faults and what they left."""
+    berth(stand, "cancel", job_id)
+    for node in nodes:
+        berth(stand, "inject", "end", "--node", node)
+        berth(stand, "uncordon", node)
+
+
+def test_a_job_leaves_a_node_that_is_slow_in_turns(stand: Stand) -> None:
+    """No turn alone costs as much as the migration."""
+    berth(stand, "pools", "set", POOL, "mitigation=automatic")
+    job_id, nodes = gang(stand, 4)
+    berth(stand, "inject", "flap", "--node", nodes[1], "--factor", "3", "--for", "30m")
+    row = eventually(lambda: again(stand, job_id), WITHIN_S)
+    assert nodes[1] not in row["nodes"]
+    recovered = [
+        e for e in of_type(stand, job_id, "fault.cleared.v1") if e["reason"] == "recovered"
+    ]
+    [applied, *_] = of_type(stand, job_id, "mitigation.applied.v1")
+    assert recovered and applied["node_ids"] == [nodes[1]]
+    end(stand, job_id, nodes[1])
+
+
+def test_two_faults_are_one_plan_and_kills_in_its_middle_neither_lose_nor_repeat_it(
+    stand: Stand,
+) -> None:
+    berth(stand, "pools", "set", POOL, "mitigation=approve")
+    job_id, nodes = gang(stand, 5)
+    slow = sorted((nodes[0], nodes[3]))
+    for node in slow:
+        berth(stand, "inject", "slow", "--node", node, "--factor", "3", "--for", "30m")
+
+    def plan_of_both() -> Json | None:
+        plans = of_type(stand, job_id, "mitigation.planned.v1")
+        return next((plan for plan in plans if sorted(plan["node_ids"]) == slow), None)
+
+    plan = eventually(plan_of_both, WITHIN_S)
+    kill(stand, "failslow")
+    berth(stand, "faults", "approve", plan["plan_id"])
+    for name in ("failslow", "executor", "placement"):
+        kill(stand, name)
+    row = eventually(lambda: again(stand, job_id), WITHIN_S)
+    assert not set(slow) & set(row["nodes"])
+    assert len(of_type(stand, job_id, "mitigation.applied.v1")) == 1
+    [carried] = eventually(lambda: of_type(stand, job_id, "mitigation.carried-out.v1"), WITHIN_S)
+    assert carried["plan_id"] == plan["plan_id"]
+    end(stand, job_id, *slow)
+    assert stand.verify().violations == []
+
+
+def test_a_job_that_ends_takes_its_faults_and_its_plan_with_it(stand: Stand) -> None:
+    job_id, nodes = gang(stand, 4)
+    berth(stand, "inject", "slow", "--node", nodes[2], "--factor", "3", "--for", "30m")
+    [plan, *_] = eventually(lambda: of_type(stand, job_id, "mitigation.planned.v1"), WITHIN_S)
+    berth(stand, "cancel", job_id)
+    cleared = eventually(lambda: of_type(stand, job_id, "mitigation.cleared.v1"), WITHIN_S)
+    assert {row["reason"] for row in cleared} == {"job_ended"}
+    path = f"/v1/faults/plans/{plan['plan_id'].replace('/', '%2F')}/approve"
+    status, ticket = stand.call("POST", path, {"pool": POOL})
+    assert status == 202
+    answer = stand.answer(ticket["command_id"])
+    assert (answer["accepted"], answer["reason"]) == (False, "unknown_plan")
+    berth(stand, "inject", "end", "--node", nodes[2])
+
+
+def test_the_fault_of_a_node_that_is_lost_is_over(stand: Stand) -> None:
+    node = "n-7"
+    berth(stand, "inject", "slow", "--node", node, "--for", "30m")
+    eventually(lambda: (stand.get(f"/v1/nodes/{node}") or {}).get("injection"), WITHIN_S)
+    berth(stand, "nodes", "lost", node)
+    row = eventually(lambda: ended_injection(stand, node), WITHIN_S)
+    assert row["state"] in ("declared", "joined", "lost")
+    assert stand.verify().violations == []
+
+
+def ended_injection(stand: Stand, node: str) -> Json | None:
+    row = stand.get(f"/v1/nodes/{node}")
+    return row if row and row["injection"] is None else None
