@@ -109,13 +109,18 @@ def health_lines(node: Row) -> list[tuple[str, str]]:
 
 
 def suspicion_text(suspicion: Row) -> str:
-    """Return one reason in words: the job whose worker was slow, or earlier faults."""
+    """Return one reason in words: the job whose worker was slow, or earlier faults.
+
+    For a tenant there is no id of the job.
+    """
     fault_id, since = str(suspicion["fault_id"]), clock(suspicion["since_at"])
     until = suspicion["until"]
     end = "" if until is None else f", counts until {clock(until)}"
     times = f"{cast('float', suspicion['slowdown']):.2f} times as slow"
     if fault_id.startswith(HISTORY):
         return f"its faults since {since} count as {times}{end}"
+    if not fault_id:
+        return f"{times} since {since}{end}"
     return f"{times} in {fault_id} since {since}{end} (berth why-slow {fault_id.split('/')[0]})"
 
 

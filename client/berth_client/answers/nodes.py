@@ -32,7 +32,7 @@ class NodeSuspicion(TypedDict):
     """A reason for which a node, or one GPU of it, is taken to be slow."""
 
     fault_id: str
-    """A fault, `history/NODE` or `history/NODE/GPU`."""
+    """A fault, `history/NODE` or `history/NODE/GPU`; empty for a tenant."""
     gpu: int | None
     """Null: the node as a whole."""
     slowdown: float

@@ -77,7 +77,7 @@ async def list_nodes(
     check_pool(gateway, pool)
     rows = await gateway.database.rows(bearer, queries.NODES, pool, after, limit)
     page = page_of(rows, limit, "node_id")
-    items = [node_row(gateway, row) for row in rows if not is_forgotten(gateway, row)]
+    items = [node_row(gateway, bearer, row) for row in rows if not is_forgotten(gateway, row)]
     return json_response({**page, "items": items})
 
 
@@ -89,7 +89,7 @@ async def show_node(request: Request, node_id: Node) -> Response:
     row = await gateway.database.row(bearer, queries.NODE, node_id)
     if row is None or is_forgotten(gateway, row):
         raise not_found("node")
-    return json_response(node_row(gateway, row))
+    return json_response(node_row(gateway, bearer, row))
 
 
 @router.delete("/nodes/{node_id}", **command_route(None, 404, 409, 422))
@@ -132,15 +132,24 @@ def is_forgotten(gateway: Gateway, row: Row) -> bool:
     return gateway.access.ready and identity_of(gateway, row) is None
 
 
-def node_row(gateway: Gateway, row: Row) -> Row:
+def node_row(gateway: Gateway, bearer: Bearer, row: Row) -> Row:
     """Return the row with what Postgres lacks: present silence, its bound, the identity's state."""
     return {
         **row,
+        "suspicions": suspicions_for(bearer, row),
         "as_of": gateway.shown_ms(),
         "silent_ms": silent_ms(gateway, row),
         "lost_after_ms": lost_after_ms(gateway, row),
         "identity": identity_of(gateway, row),
     }
+
+
+def suspicions_for(bearer: Bearer, row: Row) -> list[Row]:
+    """Return the suspicions of a node; a tenant sees no fault's id, which names a job."""
+    suspicions = cast("list[Row]", row["suspicions"])
+    if bearer.tenant is None:
+        return suspicions
+    return [{**own, "fault_id": ""} for own in suspicions]
 
 
 def identity_of(gateway: Gateway, row: Row) -> str | None:

@@ -125,6 +125,8 @@ def test_health_is_shown_by_part_with_its_reasons() -> None:
     assert why.startswith("0.80: its faults since 19") and "counts until 19" in why
     assert reasons.startswith("0.50: 2.00 times as slow in j1/1/0/1 since 19")
     assert "(berth why-slow j1); its faults since" in reasons
+    [(_, hidden)] = health_lines({**NODE, "suspicions": [{**live, "fault_id": ""}]})
+    assert hidden.startswith("0.50: 2.00 times as slow since 19")
     assert health_lines(NODE) == [], "a gateway of an earlier release names none"
 
 

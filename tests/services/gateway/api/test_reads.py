@@ -94,7 +94,7 @@ async def fill(stack: Stack) -> None:
         "placement",
         1,
         42,
-        NodeHealthNoted(node_id="n1", fault_id="a0/1/0/1", slowdown=2, health=0.5),
+        NodeHealthNoted(node_id="n1", fault_id="a0/1/0/1", slowdown=2, health=0.5, gpu=5),
     )
     await stack.project(
         "failslow",
@@ -360,6 +360,10 @@ async def test_an_operator_sees_who_preempted(rows: Stack) -> None:
 
 
 async def test_nodes_show_how_much_of_each_gpu_is_taken(rows: Stack) -> None:
+    for key, fault in {"op": "a0/1/0/1", "ada": ""}.items():
+        _, shown, _ = await rows.call("GET", "/v1/nodes/n1", key=key)
+        [suspicion] = shown["suspicions"]
+        assert (suspicion["fault_id"], suspicion["slowdown"], suspicion["gpu"]) == (fault, 2.0, 5)
     _, content, _ = await rows.call("GET", "/v1/nodes")
     assert [(n["node_id"], n["used_milli"]) for n in content["items"]] == [("n1", [0, 1000])]
     [listed] = content["items"]
