@@ -162,11 +162,12 @@ class Dispatcher:
         self._former = {request.request_id for request in running}
         by_topic = [request for request in running if request.place]
         await self._topic.answer_lost(by_topic, self.state.endpoint_name)
+        # What waited leaves first: it would be started as places become free.
+        for ids in in_batches(request.request_id for request in waiting if not request.place):
+            await self._reports.offer(RequestsLeft(request_ids=ids, reason="lost"))
         for ids in in_batches(request.request_id for request in running):
             ends = (RequestEnd(request_id=id_, outcome="lost", output_tokens=0) for id_ in ids)
             await self._reports.offer(RequestsEnded(ends=tuple(ends)))
-        for ids in in_batches(request.request_id for request in waiting if not request.place):
-            await self._reports.offer(RequestsLeft(request_ids=ids, reason="lost"))
 
     async def _hand_over(self) -> None:
         """Settle what this process has started, and leave what waits to the next owner.

@@ -18,8 +18,10 @@ from infra.security import certificates
 from services.throttle import reports
 from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.contracts.access import KeyRevoked
+from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.endpoints import EndpointDeleted, TokenBudget
 from shared.contracts.llm import (
+    EndpointCapacityNoted,
     LlmRequestFinished,
     LlmRequestQueued,
     LlmRequestRejected,
@@ -345,12 +347,16 @@ async def test_what_a_killed_process_left_open_is_settled_by_its_whole_reservati
         )
         waiting = queued.model_copy(update={"request_id": "r2"})
         started = LlmRequestStarted(request_id="r1", tenant="acme")
-        LedgerWriter(stack.broker, "throttle").write([stack.endpoint, queued, waiting, started])
+        noted = EndpointCapacityNoted(endpoint=MODEL, requests=1)
+        known = [stack.endpoint, noted, TenantNoted(tenant="acme")]
+        LedgerWriter(stack.broker, "throttle").write([*known, queued, waiting, started])
         async with stack.running():
             finished = await settled(stack)
             await until(lambda: "llm.rejected.v1" in stack.types())
     assert (finished.outcome, finished.prompt_tokens, finished.output_tokens) == ("lost", 30, LONG)
+    # It is not started in the place that the other one leaves.
     assert stack.only(LlmRequestRejected).request_id == "r2"
+    assert stack.only(LlmRequestStarted).request_id == "r1"
 
 
 async def test_a_process_that_stops_settles_what_it_relays_by_what_was_made(tmp_path: Path) -> None:
