@@ -93,9 +93,9 @@ def _rounded(cell: object) -> object:
 def add(
     tenant: TenantArgument,
     pool: Annotated[str, typer.Option(help="Default pool of its jobs.")],
-    weight: Annotated[float, typer.Option(min=0, help="Fair-share weight.")] = 1.0,
+    weight: Annotated[float, typer.Option(help="Fair-share weight, above 0.")] = 1.0,
     llm_weight: Annotated[
-        float, typer.Option(min=0, help="Weight among the tenants of LLM endpoints.")
+        float, typer.Option(help="Weight among the tenants of LLM endpoints, above 0.")
     ] = 1.0,
     as_json: AsJson = False,
     data: Data = None,
@@ -131,9 +131,9 @@ def _check_new(client: Api, tenant: str, settings: Json) -> None:
 def set_(
     tenant: TenantArgument,
     pool: Annotated[str | None, typer.Option(help="Default pool of its jobs.")] = None,
-    weight: Annotated[float | None, typer.Option(min=0, help="Fair-share weight.")] = None,
+    weight: Annotated[float | None, typer.Option(help="Fair-share weight, above 0.")] = None,
     llm_weight: Annotated[
-        float | None, typer.Option(min=0, help="Weight among the tenants of LLM endpoints.")
+        float | None, typer.Option(help="Weight among the tenants of LLM endpoints, above 0.")
     ] = None,
     bounds: Annotated[
         list[str] | None,
