@@ -32,7 +32,7 @@ CLIENTS = 12
 TOKENS = 80
 SPEED = 5.0
 """Of the engine: an answer takes a few tenths of a second."""
-BUDGET_TOKENS = 30_000
+BUDGET_TOKENS = 15_000
 """Of the tenant for each kill, so that the load after the last one spends what is left."""
 LOAD_S = (0.3, 1.5)
 """Least and longest load before a kill."""
