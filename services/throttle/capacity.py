@@ -40,6 +40,7 @@ class CapacityReports:
         changed = self._upstreams.changed
         while True:
             changed.clear()
+            self.release_idle()
             now = asyncio.get_running_loop().time()
             observed = self.observe(now)
             if observed is not None:
@@ -48,17 +49,24 @@ class CapacityReports:
                 async with asyncio.timeout(HEALTH_S):
                     await changed.wait()
 
+    def release_idle(self) -> None:
+        """Leave the engines of an endpoint that was deleted, once they have nothing to do."""
+        state, upstreams = self._state(), self._upstreams
+        is_over = state.endpoint is None and not state.running and self._share() is None
+        if is_over and upstreams.states():
+            upstreams.release()
+
     def observe(self, now: float) -> CapacityObserved | None:
         """Return what is to be reported at this time, s; None if nothing is.
 
-        A lane without engines has nothing to report: earlier releases cannot read the event, and
-        their endpoints have none.
+        A lane without an endpoint or engines has nothing to report: earlier releases cannot read
+        the event, and their endpoints have no engines.
         """
         state, upstreams = self._state(), self._upstreams
-        if not upstreams.states() and not state.capacity:
+        if state.endpoint is None or not (upstreams.states() or state.capacity):
             return None
         seen = upstreams.capacity, upstreams.overloaded, upstreams.away, self._share()
-        engines = self._due(now) if state.endpoint is not None else ()
+        engines = self._due(now)
         known = state.capacity, state.overloaded, state.away, state.retraining_share
         if not engines and seen == known:
             return None

@@ -61,6 +61,10 @@ class UpstreamPool:
         self._adapters = frozenset(settings.adapters)
         self._members.configure(settings.upstreams)
 
+    def release(self) -> None:
+        """Leave all upstreams, of an endpoint that was deleted: none is probed any more."""
+        self._members.configure(())
+
     async def run(self) -> None:
         """Probe health and load of every upstream until cancelled."""
         while True:

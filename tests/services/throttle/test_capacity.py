@@ -9,11 +9,11 @@ from services.throttle.capacity import HEALTH_S, LOAD_S, CapacityReports
 from services.throttle.core.decide import Throttle
 from services.throttle.core.state import EndpointState
 from services.throttle.upstreams.pool import UpstreamPool
-from shared.contracts.endpoints import Upstream
+from shared.contracts.endpoints import EndpointDeleted, Upstream
 from shared.contracts.llm import CapacityObserved, EndpointCapacityNoted, LlmRequestRejected
 from tests.harness.decider import an_input, run
 from tests.patience import until
-from tests.services.throttle.llm import lane
+from tests.services.throttle.llm import ended, lane, local_request
 from tests.services.throttle.proxy.test_serve import post, serving
 from tests.services.throttle.shell import ThrottleStack, chat
 from tests.services.throttle.upstreams.engines import pool_of
@@ -54,6 +54,21 @@ async def test_a_lane_without_engines_reports_only_that_they_are_gone() -> None:
         assert reports_of(EndpointState(0), pool).observe(0.0) is None
         gone = reports_of(lane(capacity=4), pool).observe(0.0)
         assert gone is not None and gone.requests == 0
+
+
+async def test_the_engines_of_a_deleted_endpoint_are_left_once_nothing_runs() -> None:
+    async with pool_of(NOWHERE) as pool:
+        state = lane(capacity=1)
+        reports = reports_of(state, pool)
+        run(Throttle(), state, [local_request("r1")])
+        reports.release_idle()
+        run(Throttle(), state, [an_input(EndpointDeleted(endpoint="chat", partition=0), "access")])
+        reports.release_idle()
+        assert len(pool.states()) == 1
+        run(Throttle(), state, [ended("r1")])
+        reports.release_idle()
+        assert pool.states() == ()
+        assert reports.observe(LOAD_S) is None
 
 
 async def test_an_engine_that_goes_away_is_reported_after_a_second_at_most() -> None:
