@@ -1,5 +1,7 @@
 """Overhead of the LLM proxy, beside LiteLLM, a bare pass-through of aiohttp, and no proxy.
 
+A second pass-through appends durably before each request: the floor of what the proxy promises.
+
 The throttle service runs as a process on Kafka (`--embedded`: on the embedded broker) before an
 emulated engine that computes nothing. `--kills N` also ends it N times under load by `kill -9` and
 compares its ledger with the engine's counters. `--quick` measures one short round; `--out DIR`
@@ -59,11 +61,16 @@ async def run(options: ProxyOptions, report_line: ReportLine) -> Json:
         cells = await measure(targets, rounds, phase_s, report_line)
         result |= {target.name: figures_of(cells, target) for target in targets}
     result |= _about_litellm(missing)
-    others = {"aiohttp": ("berth", "aiohttp"), "litellm": ("litellm", "berth")}
+    others = {
+        "aiohttp": ("berth", "aiohttp"),
+        "aiohttp_append": ("berth", "aiohttp_append"),
+        "floor": ("aiohttp_append", "aiohttp"),
+        "litellm": ("litellm", "berth"),
+    }
     result["ratios"] = {
         name: {kind: ratio_of(cells, *pair, kind) for kind in KINDS}
         for name, pair in others.items()
-        if name in result
+        if pair[0] in result and pair[1] in result
     }
     if not options.quick:
         from benchmarks.parts.proxy.loop_lag import loop_lag

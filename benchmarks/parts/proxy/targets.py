@@ -14,6 +14,8 @@ from infra.machine.process import DidNotStart, Running, free_ports, is_open, spa
 from shared.process.progress import ReportLine
 
 SAMPLE = "0.01"
+APPENDING = "aiohttp_append"
+"""The bare pass-through that appends each request to a ledger before the engine has it."""
 LITELLM_KEY = "sk-bench-sesame"
 START_S = 30.0
 
@@ -37,13 +39,13 @@ async def started_targets(
     throttle = site.start_throttle()
     open_.callback(throttle.stop)
     await until_served(site.url)
-    bare = await asyncio.to_thread(_start_bare, site)
-    open_.callback(bare[0].stop)
     broker = site.broker.pid if site.broker is not None else None
-    targets = [
-        ProxyTarget("berth", site.url, KEY, throttle.pid, broker),
-        ProxyTarget("aiohttp", bare[1], KEY, bare[0].pid),
-    ]
+    targets = [ProxyTarget("berth", site.url, KEY, throttle.pid, broker)]
+    for name in ("aiohttp", APPENDING):
+        running, url = await asyncio.to_thread(_start_bare, site, appends=name == APPENDING)
+        open_.callback(running.stop)
+        beside = broker if name == APPENDING else None
+        targets.append(ProxyTarget(name, url, KEY, running.pid, beside))
     missing: Missing = {"missing": "left out by an option"}
     if not without_litellm:
         other, missing = await _start_litellm(site, open_, report_line)
@@ -51,10 +53,13 @@ async def started_targets(
     return [*targets, ProxyTarget("direct", site.engine_url, KEY)], missing
 
 
-def _start_bare(site: ProxySite) -> tuple[Running, str]:
+def _start_bare(site: ProxySite, *, appends: bool) -> tuple[Running, str]:
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "benchmarks.parts.proxy.bare", site.engine_url, str(port), KEY]
-    running = spawn("bare", command, site.folder / "bare.log", {"PYTHONPATH": str(ROOT)})
+    if appends:
+        command += ["--broker", site.connection.servers]
+        command += ["--idempotent"] if site.connection.idempotent else []
+    running = spawn("bare", command, site.folder / f"bare-{port}.log", {"PYTHONPATH": str(ROOT)})
     running.wait_ready(lambda: is_open(port), START_S)
     return running, f"http://127.0.0.1:{port}"
 
