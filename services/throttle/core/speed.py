@@ -113,7 +113,7 @@ class EngineSpeed:
         """
         limit = request.max_output_tokens
         usual = self.usual_tokens(limit)
-        lengths = self.calls.get((request.tenant, request.application))
+        lengths = self.calls.values.get((request.tenant, request.application))
         if lengths is None:
             return usual
         return max(min(usual * lengths.factor(usual), float(limit)), 1.0)

@@ -83,6 +83,10 @@ def end_waits(state: EndpointState, now: int) -> Iterator[Decision]:
     Without engines for too long all end that a client waits for; else the oldest end first.
     """
     is_away = is_away_too_long(state, now)
+    oldest = next(iter(state.waiting.values()), None)
+    if oldest is None or not (is_away or end_of_wait(state, oldest, now)):
+        # In nearly all rounds: thousands that wait are not copied then.
+        return
     for request in list(state.waiting.values()):
         event = end_of_wait(state, request, now)
         if event is not None:

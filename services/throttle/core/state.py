@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 from services.throttle.core.disciplines.discipline import Discipline
 from services.throttle.core.disciplines.fcfs import Fcfs
 from services.throttle.core.disciplines.request import ServedRequest
@@ -17,8 +19,7 @@ from shared.ledger.answers import AnsweredCommands
 from shared.ledger.recent_ids import RecentIds
 
 
-@dataclass(slots=True, eq=False)
-class OpenRequest:
+class OpenRequest(msgspec.Struct, eq=False):
     """A request from its acceptance to its end."""
 
     served: ServedRequest

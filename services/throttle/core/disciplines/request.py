@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(slots=True, eq=False)
-class ServedRequest:
+class ServedRequest(msgspec.Struct, eq=False):
     """A request from its arrival to its end; counts are in tokens, times in ms.
 
     `max_output_tokens` is the limit that the engine keeps. No order takes it for the length of
-    the answer; budgets reserve it.
+    the answer; budgets reserve it. A struct, as each request is made twice: by a decision, and when
+    its event is folded.
     """
 
     request_id: str

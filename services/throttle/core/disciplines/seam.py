@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from services.throttle.core.disciplines.competition import (
     Ahead,
     Competition,
@@ -25,8 +27,7 @@ DAY_MS = 86_400_000
 """The longest `retry_after_ms`."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineLoad:
+class EngineLoad(msgspec.Struct, frozen=True):
     """The load of an engine at an arrival: its batch in tokens, and its queue in requests."""
 
     held_tokens: int

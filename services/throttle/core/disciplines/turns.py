@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+import msgspec
 
-@dataclass(slots=True)
-class QueueTurns:
+
+class QueueTurns(msgspec.Struct):
     """The turns of a queue: one when its counter is at `first`, and one each `step` beyond.
 
     A queue goes before a request that came later with the same counter. Behind the first turn the
