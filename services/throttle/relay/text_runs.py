@@ -37,16 +37,7 @@ class TextRuns:
         before, behind = raw[:begin], raw[end:]
         if not behind.startswith(b'"') or b"\n" in raw[: -len(END)] or b"\r" in raw:
             return False
-        if ERROR.match(raw, len(START)) or any(
-            part.search(side)
-            for part, side in (
-                (TEXT, behind),
-                (USAGE, before),
-                (USAGE, behind),
-                (FINISH, before),
-                (FINISH, behind),
-            )
-        ):
+        if ERROR.match(raw, len(START)) or TEXT.search(behind) or _ends(before) or _ends(behind):
             return False
         self._before, self._behind = before, behind
         self._misses += 1
@@ -66,6 +57,11 @@ class TextRuns:
         if texts:
             self._misses = 0
         return start, texts
+
+
+def _ends(side: bytes) -> bool:
+    """Return whether the fields of an event have a usage, or the reason of an end."""
+    return USAGE.search(side) is not None or FINISH.search(side) is not None
 
 
 def _end_of_text(data: bytes, begin: int) -> int:

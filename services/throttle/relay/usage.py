@@ -99,8 +99,8 @@ class TokenCount:
         """Count an event of the stream; returns whether it holds the usage and nothing else."""
         data = event.data
         if data is None:
-            for text in event.texts:
-                self.add_text(len(text))
+            self.chunks += len(event.texts)
+            self.text_bytes += sum(map(len, event.texts))
             return False
         if self._route == "responses":
             self._add_response(event, data)
