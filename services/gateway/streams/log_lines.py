@@ -292,10 +292,7 @@ def _end_frame_of(missing_workers: list[int]) -> bytes:
 
 def _status_frame(job: JobNow) -> bytes:
     status: dict[str, object] = {"phase": job.phase, "reason": job.reason, "attempt": job.attempt}
-    more = {
-        "pool": job.pool,
-        "silent_nodes": job.silent_nodes,
-        "failure": None if job.has_ended else job.failure,
-    }
+    failure = None if job.has_ended else job.failure
+    more = {"pool": job.pool, "silent_nodes": job.silent_nodes, "failure": failure}
     status |= {name: value for name, value in more.items() if value}
     return b"event: status\ndata: %b\n\n" % msgspec.json.encode(status)

@@ -19,15 +19,15 @@ from services.executor.core.engines.contract import (
     Submit,
 )
 from services.executor.core.engines.gangs import EngineGang
+from services.executor.core.engines.noted import output_name
 from services.executor.core.engines.unrunnable import unsupported
 from services.executor.core.slurm.parse import jobs_of, nodes_of
-from services.executor.core.slurm.scripts import output_name
 from services.executor.core.slurm.submission import SlurmOptions, sbatch_arguments
 from services.executor.engines.engine import EngineAway, OutputUnreadable
 from services.executor.engines.slurm.commands import CommandFailed, SlurmCommands, words_of
 from services.executor.engines.slurm.folder import GangFolder
-from services.executor.engines.tenant_files import reading_problem
 from services.executor.engines.slurm.users import user_name, user_refusal
+from services.executor.engines.tenant_files import reading_problem
 from shared.contracts.failures import Failure
 from shared.contracts.nodes import Backend
 
