@@ -12,7 +12,8 @@ from pathlib import Path
 from services.executor.core.engines.contract import GangProgress
 from services.executor.core.engines.noted import BEGUN, DECIDED, FORBIDDEN, output_name, parse_end
 from services.executor.core.engines.output_lines import TAIL_BYTES, last_lines
-from services.executor.engines.tenant_files import read_file, size_of
+from services.executor.engines.engine import OutputUnreadable
+from services.executor.engines.tenant_files import read_file, reading_problem, size_of
 
 CHUNK_BYTES = 256 * 1024
 NOTE_BYTES = 256
@@ -78,4 +79,9 @@ class NotedFolder:
         return last_lines(read_file(path, TAIL_BYTES, begin))
 
     def output(self, rank: int, offset: int) -> bytes:
-        return read_file(self.path / output_name(rank), CHUNK_BYTES, offset)
+        """Return output of a worker from that byte on. Raises OutputUnreadable."""
+        path = self.path / output_name(rank)
+        output = read_file(path, CHUNK_BYTES, offset)
+        if not output and not offset and (problem := reading_problem(path)):
+            raise OutputUnreadable(problem)
+        return output

@@ -19,15 +19,13 @@ from services.executor.core.engines.contract import (
     Submit,
 )
 from services.executor.core.engines.gangs import EngineGang
-from services.executor.core.engines.noted import output_name
 from services.executor.core.engines.unrunnable import unsupported
 from services.executor.core.slurm.parse import jobs_of, nodes_of
 from services.executor.core.slurm.submission import SlurmOptions, sbatch_arguments
-from services.executor.engines.engine import EngineAway, OutputUnreadable
+from services.executor.engines.engine import EngineAway
 from services.executor.engines.slurm.commands import CommandFailed, SlurmCommands, words_of
 from services.executor.engines.slurm.folder import GangFolder
 from services.executor.engines.slurm.users import user_name, user_refusal
-from services.executor.engines.tenant_files import reading_problem
 from shared.contracts.failures import Failure
 from shared.contracts.nodes import Backend
 
@@ -129,13 +127,7 @@ class SlurmEngine:
             await self._commands.run("scancel", *arguments)
 
     async def read_output(self, identity: str, rank: int, offset: int) -> bytes:
-        folder = GangFolder(self._root, identity)
-        output = await asyncio.to_thread(folder.output, rank, offset)
-        if not output and not offset:
-            path = folder.path / output_name(rank)
-            if problem := await asyncio.to_thread(reading_problem, path):
-                raise OutputUnreadable(problem)
-        return output
+        return await asyncio.to_thread(GangFolder(self._root, identity).output, rank, offset)
 
 
 def refusal_words(text: str) -> str:

@@ -10,6 +10,7 @@ from services.throttle.core.decide import Throttle
 from services.throttle.proxy import unrecorded
 from services.throttle.proxy.unrecorded import RECORDED, UnrecordedRefusals
 from shared.contracts.endpoints import TokenBudget
+from shared.contracts.llm import LlmRequestRejected
 from shared.http.rate import NS, Rate
 from tests.harness.decider import AT, run
 from tests.services.throttle.llm import ended, endpoint, lane, local_request, serve_command
@@ -39,7 +40,7 @@ def test_beyond_the_rate_a_refusal_is_not_recorded_and_has_the_same_reason() -> 
         assert refusals.refuse(state, command, AT) is None
         refusals.note(command)
     refusal = refusals.refuse(state, command, AT)
-    assert refusal is not None
+    assert refusal is not None and isinstance(rejected, LlmRequestRejected)
     assert (refusal.reason, refusal.detail) == (rejected.reason, rejected.detail)
     assert counted == [("chat", rejected.reason)]
     assert refusals.refuse(state, serve_command("r3", "b", 10, 200), AT) is None

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from infra.kubernetes.cluster import KubernetesCluster
+from infra.kubernetes.control_plane import ADMIN, EXECUTOR
+from infra.kubernetes.image import IMAGE
 from services.executor.core.engines.contract import EngineNode, EnginePhase, Submit
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.kubernetes.manifests import PodOptions
@@ -15,7 +18,6 @@ from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.access import access_of
 from services.executor.engines.kubernetes.api import KubernetesApi
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
-from tests.kubernetes_cluster import ADMIN, EXECUTOR, IMAGE, KubernetesCluster
 from tests.patience import PATIENCE_S, until
 from tests.services.executor.engines.kubernetes.real_api import NAMESPACE, pods_of, seen
 
