@@ -45,5 +45,7 @@ def test_the_page_does_what_it_says(cluster: RayCluster) -> None:
     assert re.search(r"rank 0 of 2 on GPUs \d,\d", output), output
     assert re.search(r"rank 1 of 2 on GPUs \d,\d", output)
     assert "g1" in output and "cancelled" in output
-    ours = [job for job in cluster.jobs() if "berth.identity" in (job["metadata"] or {})]
-    assert 2 <= len(ours) <= 3, "one job of Ray for each worker, as its metadata says"
+    # Ray's own jobs are deleted a while after their end: what they left in the folder stays.
+    gangs = cluster.shared.glob("berth~*")
+    begun = sorted(len(list(gang.glob("rank-*.begun"))) for gang in gangs)
+    assert begun in ([0, 2], [1, 2]), "a gang of two, and the job that was cancelled"
