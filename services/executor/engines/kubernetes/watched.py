@@ -48,7 +48,10 @@ class Watched(Generic[T]):
         """Changes and bookmarks."""
 
     async def run(self) -> None:
-        """List and watch until cancelled, with growing pauses where that brings nothing."""
+        """List and watch until cancelled, with growing pauses where that brings nothing.
+
+        A watch that the API ends goes on from its version; one that breaks is listed anew.
+        """
         in_vain = 0
         while True:
             taken = self._taken
@@ -60,8 +63,8 @@ class Watched(Generic[T]):
                 log.info("listed anew", extra={"path": self._path, "reason": str(error)})
                 self.version = ""
             except (EngineAway, ApiRefusal, ValueError) as error:
-                if isinstance(error, ValueError) or getattr(error, "status", 0) == GONE:
-                    self.version = ""
+                # The API may come back with an older state, whose versions begin again below.
+                self.version = ""
                 self.problem = f"{self._path}: {error}"
                 log.warning("watch broke", extra={"path": self._path, "reason": str(error)})
             in_vain = 0 if self._taken > taken else in_vain + 1

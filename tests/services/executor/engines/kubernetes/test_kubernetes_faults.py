@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
+from signal import SIGKILL
 from typing import Any
 
 import pytest
@@ -45,6 +47,42 @@ async def test_without_credentials_nothing_is_concluded_and_new_ones_are_taken_a
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+def restore(cluster: KubernetesCluster, etcd: Path, copy: Path) -> None:
+    """Kill the control plane, copy the data of etcd from one folder to another, and start it."""
+    for name in ("apiserver", "etcd"):
+        cluster.signal(name, SIGKILL)
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(etcd, copy)
+    cluster.start_control_plane()
+
+
+async def test_a_gang_that_the_control_plane_forgot_is_seen_to_be_gone_and_submitted_again(
+    cluster: KubernetesCluster, engine: KubernetesEngine, gang: EngineGang, tmp_path: Path
+) -> None:
+    """Its versions begin again below those that the watches have seen."""
+    etcd, before = cluster.folder / "etcd", tmp_path / "before"
+    await asyncio.to_thread(restore, cluster, etcd, before)
+    await until(lambda: not any(w.problem for w in (engine.nodes, engine.pods, engine.records)))
+    await submitted(engine, gang)
+    await asyncio.to_thread(restore, cluster, before, etcd)
+    await seen(engine, gang, 0)
+    await submitted(engine, gang)
+    assert len(pods_of(cluster, gang)) == 3
+
+
+async def submitted(engine: KubernetesEngine, gang: EngineGang) -> None:
+    """Submit a gang, again while the API is away, until its pods are seen."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                assert await engine.act(Submit(gang)) is None
+            except EngineAway:
+                await asyncio.sleep(0.1)
+                continue
+            break
+    assert await seen(engine, gang, 3) is EnginePhase.RUNNING
 
 
 async def test_a_node_that_has_fewer_gpus_than_before_is_described_anew(
