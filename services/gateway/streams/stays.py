@@ -37,10 +37,12 @@ async def follow_stays(
     while True:
         async for part in follow_lines(stay.output, allowed, stay.read_job, shows):
             yield part
-        while allowed() and (job := await stay.read_job()) is None:
+        job = await stay.read_job()
+        while job is None and allowed():
             yield ALIVE
             await asyncio.sleep(AGAIN_S)
-        if not allowed() or job is None or job.next_stay is None:
+            job = await stay.read_job()
+        if job is None or job.next_stay is None or not allowed():
             return
         following = open_stay(job.next_stay)
         if following is None:
