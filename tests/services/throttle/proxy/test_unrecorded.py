@@ -33,6 +33,7 @@ class Clock:
 def test_beyond_the_rate_a_refusal_is_not_recorded_and_has_the_same_reason() -> None:
     state = lane(settings=endpoint(budgets=(TOKENS,)))
     (rejected,) = run(Throttle(), state, [local_request("r1", prompt=10, most=200)])
+    assert isinstance(rejected, LlmRequestRejected)
     counted, clock = list[tuple[str, str]](), Clock()
     refusals = UnrecordedRefusals(lambda *of: counted.append(of), clock)
     command = serve_command("r2", prompt=10, most=200)
