@@ -22,7 +22,8 @@ from shared.process.progress import ReportLine
 BODY_BYTES = 15 * 2**20
 """Of an image in the request, a little below the limit of a body."""
 SMALL_BYTES = 1_024
-CLIENTS, BODIES, SMALL_BODIES = 4, 40, 2_000
+CLIENTS, BODIES, SMALL_BODIES = 4, 160, 2_000
+"""So many that the latest look of all is not the 99th percentile: some 250 looks."""
 STALL = "berth_event_loop_stall_seconds"
 Buckets = dict[float, float]
 """Number of looks at the loop by upper bound of its lag, s, cumulative."""
