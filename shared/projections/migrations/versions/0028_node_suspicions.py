@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "0033"
+revision = "0028"
 down_revision = "0027"
 
 
