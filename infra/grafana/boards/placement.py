@@ -71,6 +71,20 @@ PLACEMENT = Board(
             "s",
         ),
         Panel(
+            "proposals of schedulers by outcome",
+            (q(rate("berth_proposals_total", "status"), "{{status}}"),),
+            "ops",
+            text="late, died: the last plan stands.",
+        ),
+        Panel(
+            "proposal time",
+            (
+                q(quantile(0.5, "berth_propose_seconds", "service"), "p50"),
+                q(quantile(0.99, "berth_propose_seconds", "service"), "p99"),
+            ),
+            "s",
+        ),
+        Panel(
             "placed, preempted, moved, resized",
             tuple(
                 q(rate("berth_decisions_total", "type", f'type="job.{verb}.v1"'), verb)
