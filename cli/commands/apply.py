@@ -21,11 +21,11 @@ from cli.text.output import emit, lines, text_of
 QUOTA_SETTINGS = 3
 FIXED = {"key": "a key does not change: `berth keys revoke`, and another name, is allowed"}
 """Kinds whose objects are made and deleted, and what is possible in place of a change."""
-UNORDERED = {"webhook": ("events", "pools")}
+UNORDERED = {"user": ("pools",), "webhook": ("events", "pools")}
 """Settings that are sets, by kind."""
 SHOWN_ONCE = {"key": "key", "webhook": "secret"}
 """Fields of a receipt that are shown once, by kind."""
-OWNED = ("secret", "webhook")
+OWNED = ("secret", "user", "webhook")
 """Kinds whose routes have their tenant in the query."""
 
 
@@ -79,7 +79,7 @@ def apply(
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Make pools, tenants, quotas, keys, secrets, webhooks and endpoints as a file declares them.
+    """Make pools, tenants, quotas, users, keys, secrets, webhooks, endpoints as a file declares.
 
     It prints what differs, then changes that and nothing else: settings and objects that the file
     does not name stay. `state: absent` deletes. Secrets that exist stay without --replace-secrets:
@@ -174,10 +174,11 @@ def _made(client: Api, change: Difference, as_json: bool, data: Path | None) -> 
 
 def _send(client: Api, change: Difference) -> Json:
     declared, present, settings = change.declared, change.present, change.settings
-    if declared.absent:
-        query = {"tenant": declared.owner} if declared.kind in OWNED else None
-        return client.delete(f"/v1/{declared.kind}s/{part(declared.name)}", query)
     kind, path = declared.kind, f"/v1/{declared.kind}s"
+    if kind in OWNED:
+        return _send_owned(client, change)
+    if declared.absent:
+        return client.delete(f"{path}/{part(declared.name)}")
     condition = {"if_version": present.version if present else "absent"}
     match kind:
         case "pool" | "endpoint" if present is None:
@@ -192,18 +193,26 @@ def _send(client: Api, change: Difference) -> Json:
             send = client.post if len(settings) == QUOTA_SETTINGS else client.patch
             path = f"/v1/tenants/{part(declared.owner)}/quota"
             return send(path, {**settings, "pool": declared.name, **condition})
-        case "secret":
-            value = text_of_file(Path(str(settings["file"])))
-            owner = {"tenant": declared.owner}
-            return client.put(f"{path}/{part(declared.name)}", {"value": value}, owner)
-        case "webhook" if present is not None:
-            owner = {"tenant": declared.owner}
-            return client.patch(f"{path}/{part(declared.name)}", settings, owner)
-        case "webhook":
-            body = {name: value for name, value in settings.items() if name != SIGNING_FILE}
-            if file := settings.get(SIGNING_FILE):
-                body["secret"] = text_of_file(Path(str(file)))
-            return client.post(path, {"name": declared.name, **body}, {"tenant": declared.owner})
         case _:
             path = f"/v1/tenants/{part(declared.owner)}/keys"
             return client.post(path, {"key_id": declared.name, **settings})
+
+
+def _send_owned(client: Api, change: Difference) -> Json:
+    """Send the change of an object whose routes have its tenant in the query."""
+    declared, present, settings = change.declared, change.present, change.settings
+    kind, owner, path = declared.kind, {"tenant": declared.owner}, f"/v1/{declared.kind}s"
+    named = f"{path}/{part(declared.name)}"
+    if declared.absent:
+        return client.delete(named, owner)
+    if kind == "secret":
+        return client.put(named, {"value": text_of_file(Path(str(settings["file"])))}, owner)
+    if present is not None:
+        condition = {"if_version": present.version} if present.version else {}
+        return client.patch(named, {**settings, **condition}, owner)
+    if kind == "user":
+        return client.post(path, {"user": declared.name, **settings}, owner)
+    body = {name: value for name, value in settings.items() if name != SIGNING_FILE}
+    if file := settings.get(SIGNING_FILE):
+        body["secret"] = text_of_file(Path(str(file)))
+    return client.post(path, {"name": declared.name, **body}, owner)

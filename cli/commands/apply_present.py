@@ -40,6 +40,11 @@ class Installation:
                 return self._quota(declared)
             case "secret":
                 return None if self._named(declared) is None else Present({})
+            case "user":
+                row = self._named(declared, "user")
+                if row is None or not row["registered"]:
+                    return None
+                return Present(cast("Json", row["bounds"]), str(row["version"]))
             case "webhook":
                 row = self._named(declared)
                 return None if row is None else Present(row)
@@ -68,12 +73,12 @@ class Installation:
                 return Present(row, str(row["version"]))
         return None
 
-    def _named(self, declared: Declared) -> Json | None:
-        """Return a secret or webhook; a tenant that the same file makes has none yet."""
+    def _named(self, declared: Declared, field: str = "name") -> Json | None:
+        """Return a secret, user or webhook; a tenant that the same file makes has none yet."""
         if self._get(f"/v1/tenants/{part(declared.owner)}") is None:
             return None
         for row in items(self._get(f"/v1/{declared.kind}s", declared.owner) or {"items": []}):
-            if row["name"] == declared.name:
+            if row[field] == declared.name:
                 return row
         return None
 

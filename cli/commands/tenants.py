@@ -163,16 +163,10 @@ def set_(
 @tenants.command("bounds")
 def bounds_(as_json: AsJson = False) -> None:
     """List the bounds that a tenant may have, with their defaults and meanings."""
+    from cli.text.bounds import show_bounds
     from shared.contracts.bounds import TenantBounds
 
-    rows = [
-        {"bound": name, "default": field.default, "meaning": field.description}
-        for name, field in TenantBounds.model_fields.items()
-    ]
-    if as_json:
-        emit(rows)
-    else:
-        table(("BOUND", "DEFAULT", "MEANING"), (tuple(row.values()) for row in rows))
+    show_bounds(TenantBounds, as_json)
 
 
 def create_topics(tenant: str, data: Path | None) -> list[str]:

@@ -1,67 +1,105 @@
-"""`berth users`: the users of tenants, each of which is the user of one key or more."""
+"""`berth users`: the users of tenants, their bounds, keys and addresses."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Annotated
 
 import typer
 
-from cli.api.answers import api, await_answer, items, report, report_once
-from cli.api.http import Api, Json, part
-from cli.errors import BadInput, NotFound
-from cli.input.arguments import AsJson, Data
+from cli.api.answers import api, await_answer, items, pages, report, report_once
+from cli.api.http import Json, part
+from cli.errors import BadInput
+from cli.input.arguments import AsJson, Data, Limit
 from cli.text.output import emit, table
+from cli.text.times import span
 
-users = typer.Typer(no_args_is_help=True, help="Users of tenants: list, create, set, delete, mail.")
+users = typer.Typer(
+    no_args_is_help=True, help="Users of tenants: list, create, set, bounds, delete, mail."
+)
 
 UserArgument = Annotated[str, typer.Argument(help="Person or robot.", metavar="USER")]
 Tenant = Annotated[str, typer.Option(help="Tenant of the user.")]
-Role = Annotated[str, typer.Option(help="Role: viewer or submitter.")]
 Pools = Annotated[
     list[str] | None, typer.Option("--pool", help="Pool that the user may use; may be repeated.")
 ]
 HighestClass = Annotated[str | None, typer.Option(help="Highest priority class of its jobs.")]
 JobGpus = Annotated[float | None, typer.Option(min=0, help="Most GPUs of one of its jobs.")]
+Bounds = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Bounds: `berth users bounds` lists them; `null` is the default.",
+        metavar="[NAME=VALUE...]",
+    ),
+]
 
 
 @users.command("list")
 def list_(
     tenant: Annotated[str | None, typer.Option(help="Filter by tenant.")] = None,
+    limit: Limit = 1000,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """List the users that keys name, with the keys and bounds of each.
+    """List users with their use, keys and bounds: the registered ones, and those that keys name.
 
-    Users whom tokens of a single sign-on name are those of the identity provider.
+    Users whom tokens of a single sign-on name are listed once they are registered.
     """
-    rows = [row for row in items(api(data).get("/v1/keys", {"tenant": tenant})) if row["user"]]
-    rows.sort(key=lambda row: (str(row["tenant"]), str(row["user"]), str(row["key_id"])))
+    rows = pages(api(data), "/v1/users", {"tenant": tenant}, limit)
     if as_json:
         emit(rows)
         return
-    names = ("user", "tenant", "role", "pools", "highest_class", "max_job_gpus", "key_id")
-    columns = ("USER", "TENANT", "ROLE", "POOLS", "HIGHEST CLASS", "JOB GPUS", "KEY")
-    table(columns, ([row[name] for name in names] for row in rows), "no users")
+    columns = ("USER", "TENANT", "OPEN JOBS", "RUNNING", "GPUS", "GPU TIME", "KEYS", "BOUNDS")
+    table(columns, (_cells(row) for row in rows), "no users")
+
+
+def _cells(row: Json) -> tuple[object, ...]:
+    from shared.contracts.bounds import UserBounds
+
+    use, defaults = row["use"], UserBounds().model_dump(mode="json")
+    bounds = {name: value for name, value in row["bounds"].items() if value != defaults.get(name)}
+    texts = " ".join(f"{name}={_text(value)}" for name, value in bounds.items())
+    return (
+        *(row["user"], row["tenant"], use["open_jobs"], use["running"], use["gpus"]),
+        *(span(use["gpu_ms"]), row["keys"], texts if row["registered"] else "not registered"),
+    )
+
+
+def _text(value: object) -> object:
+    return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
 @users.command()
 def create(
     user: UserArgument,
     tenant: Tenant,
-    role: Role = "submitter",
+    bounds: Bounds = None,
+    role: Annotated[str, typer.Option(help="Role of its key: viewer or submitter.")] = "submitter",
     pool: Pools = None,
     highest_class: HighestClass = None,
     max_job_gpus: JobGpus = None,
+    with_key: Annotated[
+        bool, typer.Option("--key/--no-key", help="Make a key for it; else it has one, or tokens.")
+    ] = True,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Create a user with a key; the key is shown once and not stored."""
+    """Register a user with its bounds, and make its key, which is shown once and not stored.
+
+    Where keys name the user already, no further one is made.
+    """
     client = api(data)
-    if _keys_of(client, tenant, user):
-        raise BadInput(f"the user exists: {user} of {tenant}; `berth users set` changes it")
-    bounds = _bounds(role, pool, highest_class, max_job_gpus)
-    receipt = _create_key(client, user, tenant, bounds)
+    rows = items(client.get("/v1/keys", {"tenant": tenant}))
+    keys = [str(row["key_id"]) for row in rows if row["user"] == user]
+    requested = _bounds(bounds, pool, highest_class, max_job_gpus)
+    named = {name: value for name, value in requested.items() if value is not None}
+    receipt = client.post("/v1/users", {"user": user, **named}, {"tenant": tenant})
+    await_answer(client, receipt)
+    if keys or not with_key:
+        kept = f"; its keys: {', '.join(keys)}" if keys else ""
+        report(as_json, receipt, f"{user} of {tenant}: registered{kept}")
+        return
+    receipt = client.post(f"/v1/tenants/{part(tenant)}/keys", {"user": user, "role": role})
+    await_answer(client, receipt)
     report_once(as_json, receipt, str(receipt["key"]))
 
 
@@ -69,42 +107,38 @@ def create(
 def set_(
     user: UserArgument,
     tenant: Tenant,
-    role: Annotated[str | None, typer.Option(help="Role: viewer or submitter.")] = None,
+    bounds: Bounds = None,
     pool: Pools = None,
     highest_class: HighestClass = None,
     max_job_gpus: JobGpus = None,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Replace the key of a user by one with other bounds; what is not named stays.
-
-    Keys never change: the new one is shown once, then the one before it is revoked.
-    """
+    """Change the named bounds of a user; the others, and its keys, stay as they are."""
+    changes = _bounds(bounds, pool, highest_class, max_job_gpus)
+    if not changes:
+        raise BadInput("no bound; NAME=VALUE, --pool, --highest-class or --max-job-gpus is allowed")
     client = api(data)
-    before = _require_keys(client, tenant, user)
-    named = _bounds(role, pool, highest_class, max_job_gpus)
-    if not named:
-        raise BadInput("no bound; --role, --pool, --highest-class or --max-job-gpus is allowed")
-    if len(before) > 1:
-        ids = ", ".join(str(row["key_id"]) for row in before)
-        raise BadInput(f"{user} has several keys: {ids}; `berth keys delete` all but one first")
-    kept = ("role", "pools", "highest_class", "max_job_gpus", "models")
-    had = {name: before[0][name] for name in kept if before[0][name] not in (None, [])}
-    receipt = _create_key(client, user, tenant, {**had, **named})
-    report_once(as_json, receipt, str(receipt["key"]))
-    _revoke(client, str(before[0]["key_id"]))
+    receipt = client.patch(f"/v1/users/{part(user)}", changes, {"tenant": tenant})
+    texts = ", ".join(f"{name}: {value}" for name, value in changes.items())
+    report(as_json, await_answer(client, receipt), f"{user} of {tenant}: {texts}")
+
+
+@users.command("bounds")
+def bounds_(as_json: AsJson = False) -> None:
+    """List the bounds that a user may have, with their defaults and meanings."""
+    from cli.text.bounds import show_bounds
+    from shared.contracts.bounds import UserBounds
+
+    show_bounds(UserBounds, as_json)
 
 
 @users.command()
 def delete(user: UserArgument, tenant: Tenant, as_json: AsJson = False, data: Data = None) -> None:
-    """Revoke every key of a user and delete its address; its jobs go on."""
+    """Delete a user, its keys and its address; its jobs go on."""
     client = api(data)
-    revoked = [str(row["key_id"]) for row in _require_keys(client, tenant, user)]
-    for key_id in revoked:
-        _revoke(client, key_id)
-    with suppress(NotFound):
-        client.delete(f"/v1/users/{part(user)}/mail", {"tenant": tenant})
-    report(as_json, {"user": user, "revoked": revoked}, f"{user}: deleted")
+    receipt = client.delete(f"/v1/users/{part(user)}", {"tenant": tenant})
+    report(as_json, await_answer(client, receipt), f"{user} of {tenant}: deleted")
 
 
 @users.command()
@@ -131,34 +165,13 @@ def mail(
         report(as_json, client.put(path, {"address": address}, query), f"{user}: address set")
 
 
-def _keys_of(client: Api, tenant: str, user: str) -> list[Json]:
-    rows = items(client.get("/v1/keys", {"tenant": tenant}))
-    return [row for row in rows if row["user"] == user]
-
-
-def _require_keys(client: Api, tenant: str, user: str) -> list[Json]:
-    if not (rows := _keys_of(client, tenant, user)):
-        raise NotFound(f"no such user: {user} of {tenant}; `berth users create` creates it")
-    return rows
-
-
 def _bounds(
-    role: str | None, pools: list[str] | None, highest_class: str | None, gpus: float | None
+    named: list[str] | None, pools: list[str] | None, highest_class: str | None, gpus: float | None
 ) -> Json:
-    named: Json = {
-        "role": role,
-        "pools": pools or None,
-        "highest_class": highest_class,
-        "max_job_gpus": gpus,
-    }
-    return {name: value for name, value in named.items() if value is not None}
+    """Return the bounds that arguments and options name."""
+    from cli.input.assignments import parse_assignments
+    from shared.contracts.bounds import UserBounds
 
-
-def _create_key(client: Api, user: str, tenant: str, bounds: Json) -> Json:
-    receipt = client.post(f"/v1/tenants/{part(tenant)}/keys", {"user": user, **bounds})
-    await_answer(client, receipt)
-    return receipt
-
-
-def _revoke(client: Api, key_id: str) -> None:
-    await_answer(client, client.delete(f"/v1/keys/{part(key_id)}"))
+    options: Json = {"pools": pools or None, "highest_class": highest_class, "max_job_gpus": gpus}
+    of_options = {name: value for name, value in options.items() if value is not None}
+    return of_options | parse_assignments(named or [], UserBounds)

@@ -1,4 +1,4 @@
-"""Documents of `berth apply`: pools, tenants, quotas, keys, secrets, webhooks and endpoints."""
+"""Documents of `berth apply`: pools, tenants, quotas, users, keys, secrets, webhooks, endpoints."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ NAMED: dict[str, tuple[str, ...]] = {
     "pool": ("name",),
     "tenant": ("name",),
     "quota": ("tenant", "pool"),
+    "user": ("name", "tenant"),
     "key": ("name", "tenant"),
     "secret": ("name", "tenant"),
     "webhook": ("name", "tenant"),
@@ -45,7 +46,7 @@ class Declared:
     kind: str
     name: str
     owner: str
-    """Tenant of a quota, key, secret or webhook, empty for others."""
+    """Tenant of a quota, user, key, secret or webhook, empty for others."""
     settings: Body
     absent: bool = False
     """Whether it is to be deleted."""
@@ -199,13 +200,20 @@ def _file_below(setting: str, file: object, secrets: Path) -> str:
 
 def _model(kind: str) -> type[BaseModel]:
     from shared.contracts.access import CreateKey
-    from shared.contracts.updates import UpdateEndpoint, UpdatePool, UpdateQuota, UpdateTenant
+    from shared.contracts.updates import (
+        UpdateEndpoint,
+        UpdatePool,
+        UpdateQuota,
+        UpdateTenant,
+        UpdateUser,
+    )
     from shared.contracts.webhooks import WebhookSettings
 
     models: dict[str, type[BaseModel]] = {
         "pool": UpdatePool,
         "tenant": UpdateTenant,
         "quota": UpdateQuota,
+        "user": UpdateUser,
         "key": CreateKey,
         "webhook": WebhookSettings,
         "endpoint": UpdateEndpoint,
@@ -219,6 +227,8 @@ def _about(kind: str, name: str, owner: str) -> Body:
         return {"key_id": name, "sha256": NO_SECRET, "tenant": owner, "role": "submitter"}
     if kind == "webhook":
         return {"name": name}
+    if kind == "user":
+        return {"user": name, "tenant": owner}
     return {"tenant": owner} if kind == "quota" else {kind: name}
 
 

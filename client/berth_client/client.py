@@ -166,6 +166,10 @@ class Client(Session):
         """Return a tenant with its quota, its bounds and what it uses of them."""
         return self.send(calls.tenant(name))
 
+    def users(self, tenant: str | None = None) -> Iterator[answers.User]:
+        """Yield the users of a tenant, or of all that the bearer sees, with bounds and use."""
+        return self.pages(get("/v1/users", tenant=tenant, limit=PAGE))
+
     def llm_usage(self, by: str = "tenant", since: int = 0) -> list[answers.LlmUse]:
         """Return requests, tokens and cost by tenant, user, application, model, endpoint, day or
         hour."""

@@ -75,7 +75,8 @@ class AccessDirectory(AccessFollower):
     def sender(self, tenant: str) -> Sender:
         """Return the sender; an unknown tenant has no default pool."""
         view = self.view
-        return Sender(tenant, view.default_pool(tenant) or "", view.bounds_of(tenant))
+        pool, bounds = view.default_pool(tenant) or "", view.bounds_of(tenant)
+        return Sender(tenant, pool, bounds, view.users.of(tenant))
 
     def is_live(self, bearer: Bearer) -> bool:
         """True while the same bearer would still be admitted; open streams check it repeatedly."""

@@ -42,7 +42,7 @@ class GatewaySettings(OidcSettings):
         default=32, ge=1, le=10_000, description="Maximum number of those of one tenant"
     )
     key_streams: int = Field(
-        default=16, ge=1, le=10_000, description="Maximum number of those of one key or token user"
+        default=16, ge=1, le=10_000, description="Maximum number of those of one user or key"
     )
     stream_queue: int = Field(
         default=2000,

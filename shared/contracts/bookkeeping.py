@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from shared.contracts.base import Event, JobId, Model, Name, event
-from shared.contracts.bounds import TenantBounds
+from shared.contracts.bounds import TenantBounds, UserBounds
 
 
 class JobEnd(Model):
@@ -70,6 +70,21 @@ class TenantNoted(Event):
     weight: float = Field(1.0, gt=0, description="its weight in fair share")
     bounds: TenantBounds | None = Field(
         None, description="bounds of its submissions, for admission; absent: none"
+    )
+
+
+@event
+class UserNoted(Event):
+    """Admission recorded the bounds of a user."""
+
+    TYPE: ClassVar[str] = "user.noted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
+    SUBJECT: ClassVar[str] = "user"
+    PUBLIC: ClassVar[bool] = False
+    tenant: Name = Field(description="the tenant")
+    user: Name = Field(description="the user")
+    bounds: UserBounds | None = Field(
+        None, description="bounds of its submissions; absent: it is deleted, and has none"
     )
 
 

@@ -1,4 +1,4 @@
-"""Bounds of the submissions of a tenant, and of a key within them."""
+"""Bounds of the submissions of a tenant, and of a user and a key within them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MOST_JOBS = 1_000_000_000
 MOST_BYTES = 262_144
 
 
-class TenantBounds(Model):
-    """Bounds of a tenant's submissions in each pool, beside its quota.
+class JobBounds(Model):
+    """Bounds of submissions in each pool.
 
     Classes, guarantees, grace and walltimes of an operator's submission are not bound.
     """
@@ -54,10 +54,37 @@ class TenantBounds(Model):
     max_request_bytes: int = Field(
         MOST_BYTES, ge=256, le=MOST_BYTES, description="most bytes of a job's specification"
     )
+
+
+class TenantBounds(JobBounds):
+    """Bounds of a tenant's submissions in each pool, beside its quota."""
+
     users: Literal["any", "authenticated"] = Field(
         "any",
         description="`authenticated`: a job names no `user` but that of its key or token, as an "
         "event none",
+    )
+
+
+class UserBounds(JobBounds):
+    """Bounds of a user's submissions within those of its tenant; by default those hold alone."""
+
+    highest_class: PriorityClass = Field("system", description="highest priority class of its jobs")
+    max_guaranteed_s: float = Field(
+        MOST_S,
+        ge=0,
+        le=MOST_S,
+        description="longest `guaranteed_s` of a job, cluster s, and longest `walltime_s` of one "
+        "with `preemptible: false`, which below 1e9 must name one",
+    )
+    max_grace_s: float = Field(
+        86400.0, ge=0, le=86400, description="longest `grace_s` of a job, wall s"
+    )
+    max_open_jobs: int = Field(
+        MOST_JOBS,
+        ge=0,
+        le=MOST_JOBS,
+        description="most jobs that wait or run in one pool, those of arrays included",
     )
 
 
@@ -75,7 +102,7 @@ def bounds_in_force(recorded: TenantBounds | None) -> TenantBounds:
 class Excess(Model):
     """A bound that a job exceeds: the setting, and field, value and rule of the job."""
 
-    setting: str = Field(description="the bound, of TenantBounds")
+    setting: str = Field(description="the bound, of JobBounds")
     field: str = Field(description="field of the submission")
     value: str = Field(description="its value")
     rule: str = Field(description="what is allowed")
@@ -86,9 +113,19 @@ def exceeds_class(highest: PriorityClass, requested: PriorityClass) -> bool:
     return PRIORITY_CLASSES.index(requested) < PRIORITY_CLASSES.index(highest)
 
 
-def find_excess(
-    bounds: TenantBounds, spec: JobSpec, pool: str, *, by_operator: bool
-) -> Excess | None:
+def narrowest(bounds: TenantBounds, *within: JobBounds) -> TenantBounds:
+    """Return the bounds that hold if all of these do; pools are those of the first."""
+    every = (bounds, *within)
+    most = {
+        name: min(getattr(one, name) for one in every)
+        for name in JobBounds.model_fields
+        if name.startswith("max_")
+    }
+    highest = max((one.highest_class for one in every), key=PRIORITY_CLASSES.index)
+    return bounds.model_copy(update={**most, "highest_class": highest})
+
+
+def find_excess(bounds: JobBounds, spec: JobSpec, pool: str, *, by_operator: bool) -> Excess | None:
     """Return the first bound that a job exceeds by itself, or None."""
     if bounds.pools and pool not in bounds.pools:
         return _excess("pools", "pool", pool, "allowed are " + ", ".join(bounds.pools))
@@ -104,7 +141,7 @@ def find_excess(
     return _find_time_excess(bounds, spec)
 
 
-def _find_time_excess(bounds: TenantBounds, spec: JobSpec) -> Excess | None:
+def _find_time_excess(bounds: JobBounds, spec: JobSpec) -> Excess | None:
     for field, most in (
         ("guaranteed_s", bounds.max_guaranteed_s),
         ("grace_s", bounds.max_grace_s),

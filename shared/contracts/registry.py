@@ -17,6 +17,8 @@ from shared.contracts.node_registry import NodeRegistry
 from shared.contracts.pools import RELEASE, PoolConfigured, PoolDeleted
 from shared.contracts.secret_registry import SecretRegistry
 from shared.contracts.secrets import SecretDeleted, SecretRewrapped, SecretStored
+from shared.contracts.user_registry import UserRegistry
+from shared.contracts.users import UserDeleted, UserRegistered
 from shared.contracts.webhook_registry import WebhookRegistry
 from shared.contracts.webhooks import WebhookChanged, WebhookCreated, WebhookDeleted
 
@@ -81,13 +83,13 @@ class AccessView:
     enrolled: NodeRegistry = field(default_factory=NodeRegistry)
     secrets: SecretRegistry = field(default_factory=SecretRegistry)
     webhooks: WebhookRegistry = field(default_factory=WebhookRegistry)
+    users: UserRegistry = field(default_factory=UserRegistry)
     installation: str = ""
     """Id of the installation, from the first secret of its ledger, which no other one has: it is
     made once, and a backup keeps it. Empty before there is a key or join token."""
 
     def apply(self, event: Event) -> None:
-        if not self.installation and isinstance(event, KeyCreated | NodeTokenCreated):
-            self.installation = _id_from(event.sha256)
+        self._note_installation(event)
         match event:
             case TenantRegistered():
                 self._register(event)
@@ -95,6 +97,7 @@ class AccessView:
                 self.retired[tenant] = None
                 self.secrets.drop(tenant)
                 self.webhooks.drop(tenant)
+                self.users.drop(tenant)
             case PoolConfigured() | PoolDeleted():
                 self._note_pool(event)
             case EndpointConfigured():
@@ -109,6 +112,8 @@ class AccessView:
                 self.secrets.apply(event)
             case WebhookCreated() | WebhookChanged() | WebhookDeleted():
                 self.webhooks.apply(event)
+            case UserRegistered() | UserDeleted():
+                self.users.apply(event)
             case _:
                 self.enrolled.apply(event)
 
@@ -131,6 +136,14 @@ class AccessView:
             highest_class=created.highest_class,
             max_job_gpus=created.max_job_gpus,
         )
+
+    def keys_of(self, tenant: str, user: str) -> list[KeyCreated]:
+        """Return the valid keys of a user."""
+        return [
+            key
+            for key in self.keys.values()
+            if (key.tenant, key.user) == (tenant, user) and key.key_id not in self.revoked
+        ]
 
     def is_unknown_key(self, key: str) -> bool:
         """Return whether the key is well-formed but unknown: it may have been created lately."""
@@ -203,6 +216,10 @@ class AccessView:
             self.revoked |= dict.fromkeys(former)
             del self.retired[tenant]
         self.tenants[tenant] = self._numbered(event)
+
+    def _note_installation(self, event: Event) -> None:
+        if not self.installation and isinstance(event, KeyCreated | NodeTokenCreated):
+            self.installation = _id_from(event.sha256)
 
     def _note_pool(self, event: PoolConfigured | PoolDeleted) -> None:
         if isinstance(event, PoolConfigured):

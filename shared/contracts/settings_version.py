@@ -9,11 +9,12 @@ from shared.contracts.admission import QuotaChanged
 from shared.contracts.base import ABSENT
 from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.pools import PoolConfigured
+from shared.contracts.users import UserRegistered
 
 DIGITS = 16
 NO_SETTINGS = {"reason"}
 """Fields of these events that say why they were made."""
-Versioned = PoolConfigured | EndpointConfigured | TenantRegistered | QuotaChanged
+Versioned = PoolConfigured | EndpointConfigured | TenantRegistered | QuotaChanged | UserRegistered
 
 
 def version_of(settings: Versioned | None) -> str:

@@ -81,6 +81,8 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
     | JOB_ENDS
     | {
         "pool.deleted.v1",
+        "user.deleted.v1",
+        "user.registered.v1",
         "job.attempt-failed.v1",
         "job.resized.v1",
         "node.joined.v1",

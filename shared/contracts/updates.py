@@ -13,6 +13,7 @@ from shared.contracts.endpoints import EndpointSettings, ModelName
 from shared.contracts.job_commands import SetQuota
 from shared.contracts.pools import PoolConfigured, PoolSettings
 from shared.contracts.releases import early_setting, held_settings
+from shared.contracts.users import RegisterUser
 from shared.contracts.webhooks import WebhookSettings
 
 U = TypeVar("U", bound="Update")
@@ -127,6 +128,20 @@ class UpdateQuota(Update):
     )
 
     _named = field_validator("guaranteed_gpus")(lambda value: required(value))
+
+
+@command
+@with_settings
+class UpdateUser(Update):
+    """Change the named bounds of a user; absent: unchanged, null: the default."""
+
+    TYPE: ClassVar[str] = "user.update.v1"
+    OWNER: ClassVar[str] = "access"
+    SETTINGS: ClassVar[type[Model]] = RegisterUser
+    ABOUT: ClassVar[frozenset[str]] = frozenset({"tenant", "user", "if_version"})
+    tenant: Name = Field(description="the tenant")
+    user: Name = Field(description="the user")
+    if_version: str | None = CONDITION
 
 
 @command

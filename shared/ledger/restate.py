@@ -5,12 +5,14 @@ Of a batch the last event on each subject counts: repeated history changes nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from shared.contracts.access import TenantRegistered, TenantRetired
-from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.bookkeeping import TenantNoted, UserNoted
+from shared.contracts.bounds import UserBounds
 from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.pools import PoolConfigured, PoolDeleted
+from shared.contracts.users import UserDeleted, UserRegistered
 from shared.ledger.decider import Decision, Input
 
 Settings = PoolConfigured | PoolDeleted | EndpointConfigured | EndpointDeleted
@@ -58,3 +60,23 @@ def restate_tenants(
     for item, noted in latest.values():
         if noted != known(noted.tenant):
             yield item.decision(noted)
+
+
+def restate_users(
+    inputs: Sequence[Input], known: Mapping[str, Mapping[str, UserBounds]]
+) -> Iterator[Decision]:
+    """Restate the bounds of users that are not as `known` by tenant; a retired tenant has none."""
+    latest: dict[tuple[str, str], tuple[Input, UserBounds | None]] = {}
+    for item in inputs:
+        match item.message:
+            case UserRegistered() as registered:
+                latest[registered.tenant, registered.user] = item, registered.bounds
+            case UserDeleted(tenant=tenant, user=user):
+                latest[tenant, user] = item, None
+            case TenantRetired(tenant=tenant):
+                in_batch = (user for of, user in latest if of == tenant)
+                for user in (*known.get(tenant, {}), *in_batch):
+                    latest[tenant, user] = item, None
+    for (tenant, user), (item, bounds) in latest.items():
+        if bounds != known.get(tenant, {}).get(user):
+            yield item.decision(UserNoted(tenant=tenant, user=user, bounds=bounds))

@@ -83,6 +83,7 @@ from berth_client.answers.nodes import (
 )
 from berth_client.answers.pages import Page
 from berth_client.answers.probes import Health, Readiness
+from berth_client.answers.users import JobBounds, User, UserUse
 
 __all__ = [
     "Allocation",
@@ -105,6 +106,7 @@ __all__ = [
     "Health",
     "Injection",
     "Job",
+    "JobBounds",
     "JobDetail",
     "JobEvent",
     "JobFailure",
@@ -150,6 +152,8 @@ __all__ = [
     "Tenant",
     "TenantDetail",
     "TenantUse",
+    "User",
+    "UserUse",
     "WaitReason",
     "Webhook",
     "WebhookReceipt",

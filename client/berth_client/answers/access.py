@@ -6,6 +6,8 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
+from berth_client.answers.users import JobBounds
+
 Role = Literal["viewer", "submitter", "operator", "admin"]
 
 
@@ -64,18 +66,9 @@ class FairShare(TypedDict):
     """Slurm's fair-share factor: 1 without use, 0.5 where use and share are even."""
 
 
-class Bounds(TypedDict):
+class Bounds(JobBounds):
     """Bounds of the jobs of a tenant."""
 
-    pools: list[str]
-    """Pools that it may use; empty: all that are open to it."""
-    highest_class: str
-    max_guaranteed_s: float
-    max_grace_s: float
-    max_walltime_s: float
-    max_job_gpus: float
-    max_open_jobs: int
-    max_request_bytes: int
     users: str
     """`any` or `authenticated`: a job names no user but that of its key or token."""
     max_streams: int

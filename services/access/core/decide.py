@@ -14,6 +14,7 @@ from services.access.core.settle import Settlement, decide_settlement
 from services.access.core.state import AccessState
 from services.access.core.terminals import TerminalCommand, decide_terminal
 from services.access.core.updates import AccessUpdate, decide_update
+from services.access.core.users import UserCommand, decide_user
 from services.access.core.webhooks import WebhookCommand, decide_webhook
 from shared.contracts.base import Command
 from shared.contracts.enrolment import NodeEnrolled
@@ -68,6 +69,8 @@ class Access:
             return decide_secret(view, command, now)
         if isinstance(command, WebhookCommand):
             return decide_webhook(view, command, now)
+        if isinstance(command, UserCommand):
+            return decide_user(view, command)
         if isinstance(command, TerminalCommand):
             return decide_terminal(view, command, now)
         if isinstance(command, DeletePool):

@@ -26,6 +26,7 @@ from shared.contracts.pools import PoolConfigured, PoolDeleted
 from shared.contracts.rejected import InputRetryRequested, InputSkipped
 from shared.contracts.secrets import SecretDeleted, SecretRewrapped, SecretStored
 from shared.contracts.terminals import TerminalClosed, TerminalOpened
+from shared.contracts.users import UserDeleted, UserRegistered
 from shared.contracts.webhooks import WebhookChanged, WebhookCreated, WebhookDeleted, WebhookTested
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
@@ -61,6 +62,8 @@ FOLDS: dict[type[Event], EventFold[AccessState]] = {
     SecretStored: fold_registry,
     SecretRewrapped: fold_registry,
     SecretDeleted: fold_registry,
+    UserRegistered: fold_registry,
+    UserDeleted: fold_registry,
     WebhookCreated: fold_registry,
     WebhookChanged: fold_registry,
     WebhookDeleted: fold_registry,

@@ -5,29 +5,40 @@ Called by `evolve` alone.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import TypeVar
+
 from services.admission.core.ended_jobs import Outcome
-from services.admission.core.state import AdmissionState, JobArray, PendingAnswer
+from services.admission.core.state import AdmissionState, JobArray, Owner, PendingAnswer
 from shared.contracts.array_programs import array_id_of
+
+K = TypeVar("K", bound=Hashable)
 
 
 def count_single(
-    state: AdmissionState, tenant: str, job_id: str, index: int | None, jobs: int
+    state: AdmissionState, owner: Owner, job_id: str, index: int | None, jobs: int
 ) -> None:
-    """Add to the open jobs of a tenant for a job of no array; arrays count theirs.
+    """Add to the open jobs of an owner for a job of no array; arrays count theirs.
 
     A repeated job of an array keeps its index alone.
     """
     if index is None or not job_id.endswith(f".{index}"):
-        count_open(state, tenant, jobs)
+        count_open(state, owner, jobs)
 
 
-def count_open(state: AdmissionState, tenant: str, jobs: int) -> None:
-    """Add to the open jobs of a tenant, or subtract; a tenant without any has no entry."""
-    total = state.open_jobs.get(tenant, 0) + jobs
+def count_open(state: AdmissionState, owner: Owner, jobs: int) -> None:
+    """Add to the open jobs of a tenant and its user, or subtract."""
+    add_to(state.open_jobs, owner.tenant, jobs)
+    add_to(state.open_jobs_of_users, owner, jobs)
+
+
+def add_to(counts: dict[K, int], key: K, jobs: int) -> None:
+    """Add to a count; one of 0 has no entry."""
+    total = counts.get(key, 0) + jobs
     if total:
-        state.open_jobs[tenant] = total
+        counts[key] = total
     else:
-        state.open_jobs.pop(tenant, None)
+        counts.pop(key, None)
 
 
 def count_created(state: AdmissionState, job_id: str, index: int | None) -> None:
@@ -51,7 +62,7 @@ def start_cancel(
     array.cancel_reason = reason
     array.size = array.next_index
     array.remaining -= never_created
-    count_open(state, array.tenant, -never_created)
+    count_open(state, array.owner, -never_created)
     array.cancelled_jobs += never_created
     state.expanding.pop(array.job_id, None)
     state.cancelling[array.job_id] = None
@@ -82,7 +93,7 @@ def is_live(state: AdmissionState, job_id: str) -> bool:
 
 def count_end(state: AdmissionState, array: JobArray, outcome: Outcome) -> None:
     array.remaining -= 1
-    count_open(state, array.tenant, -1)
+    count_open(state, array.owner, -1)
     array.all_succeeded = array.all_succeeded and outcome == "succeeded"
     array.cancelled_jobs += bool(array.cancels) and outcome == "cancelled"
     if array.job_id in state.cancelling:

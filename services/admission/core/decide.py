@@ -24,7 +24,7 @@ from shared.contracts.updates import UpdateQuota
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.clock_steps import note_steps
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
-from shared.ledger.restate import restate_settings, restate_tenants
+from shared.ledger.restate import restate_settings, restate_tenants, restate_users
 
 
 class Admission:
@@ -49,6 +49,7 @@ class Admission:
             kinds = (PoolConfigured, PoolDeleted)
             yield from restate_settings(access, kinds, state.partition, known)
             yield from restate_tenants(access, state.tenants.get, with_bounds=True)
+            yield from restate_users(access, state.users)
         if placement := [item for item in inputs if item.source == "placement"]:
             yield from restate_placement(state, placement, now)
         spent = yield from reconsider(state, now, BUDGET_BYTES)

@@ -23,6 +23,7 @@ from shared.contracts.bookkeeping import (
     JobSizeNoted,
     JobsReleased,
     TenantNoted,
+    UserNoted,
 )
 from shared.contracts.clocks import ClockStepped
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
@@ -60,6 +61,7 @@ FOLDS: dict[type[Event], EventFold[AdmissionState]] = {
     PoolConfigured: evolve_pool.configure,
     PoolDeleted: evolve_pool.delete,
     TenantNoted: evolve_pool.note_tenant,
+    UserNoted: evolve_pool.note_user,
     ClockStepped: note_clock_step,
     **INPUT_FOLDS,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.admission.core import arrays
 from services.admission.core.evolve_jobs import end_array
-from services.admission.core.state import AdmissionState, JobArray
+from services.admission.core.state import AdmissionState, JobArray, Owner
 from shared.contracts.admission import ArrayAccepted, ArrayCancelRequested, ArrayEnded
 from shared.contracts.array_programs import without_program
 from shared.ledger.decider import Fact
@@ -24,7 +24,7 @@ def accept(state: AdmissionState, event: ArrayAccepted, fact: Fact) -> None:
         program_once=event.program_once,
     )
     state.expanding[event.job_id] = None
-    arrays.count_open(state, event.tenant, event.array_size)
+    arrays.count_open(state, Owner(event.tenant, event.spec.user), event.array_size)
 
 
 def request_cancel(state: AdmissionState, event: ArrayCancelRequested, fact: Fact) -> None:

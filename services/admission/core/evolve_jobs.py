@@ -12,6 +12,7 @@ from services.admission.core.state import (
     AdmittedJob,
     Backoff,
     JobArray,
+    Owner,
     PendingJob,
     QuotaUse,
 )
@@ -30,12 +31,12 @@ from shared.ledger.decider import Fact
 
 
 def admit(state: AdmissionState, event: JobAdmitted, fact: Fact) -> None:
+    spec, owner = event.spec, Owner(event.tenant, event.spec.user)
     if remove_deferred(state, event.job_id) is None:
-        arrays.count_single(state, event.tenant, event.job_id, event.array_index, 1)
-    spec = event.spec
+        arrays.count_single(state, owner, event.job_id, event.array_index, 1)
     gang_milli = gang_milli_of(spec)
     state.admitted[event.job_id] = AdmittedJob(
-        event.tenant,
+        owner,
         gang_milli,
         round(spec.gang.gpus_per_worker * GPU),
         spec.spot,
@@ -53,7 +54,7 @@ def defer(state: AdmissionState, event: JobDeferred, fact: Fact) -> None:
     if job is None:
         job = state.deferred[event.job_id] = create_job(state, event, fact)
         arrays.count_created(state, event.job_id, event.array_index)
-        arrays.count_single(state, event.tenant, event.job_id, event.array_index, 1)
+        arrays.count_single(state, job.owner, event.job_id, event.array_index, 1)
     else:
         waiting.stop_waiting(state, job)
     job.reason = event.reason
@@ -78,17 +79,17 @@ def create_job(state: AdmissionState, event: JobDeferred, fact: Fact) -> Pending
 
 
 def reject(state: AdmissionState, event: JobRejected, fact: Fact) -> None:
-    if remove_deferred(state, event.job_id) is not None:
-        arrays.count_single(state, event.tenant, event.job_id, event.array_index, -1)
+    if (job := remove_deferred(state, event.job_id)) is not None:
+        arrays.count_single(state, job.owner, event.job_id, event.array_index, -1)
     arrays.count_created(state, event.job_id, event.array_index)
-    job = EndedJob("rejected", event.tenant, event.digest)
-    end_job(state, event.job_id, job, event.array_index)
+    ended = EndedJob("rejected", event.tenant, event.digest)
+    end_job(state, event.job_id, ended, event.array_index)
 
 
 def cancel(state: AdmissionState, event: JobCancelled, fact: Fact) -> None:
     job = remove_deferred(state, event.job_id)
     if job is not None:
-        arrays.count_single(state, job.tenant, job.job_id, job.array_index, -1)
+        arrays.count_single(state, job.owner, job.job_id, job.array_index, -1)
         outcome: Outcome = "cancelled" if event.transferred_to is None else "transferred"
         ended = EndedJob(outcome, job.tenant, job.digest)
         end_job(state, job.job_id, ended, job.array_index)
@@ -140,7 +141,7 @@ def release_job(state: AdmissionState, job_id: str, outcome: Outcome) -> None:
     if job is None:
         return
     charge(state.quota_use, job.tenant, -job.gang_milli, job.spot)
-    arrays.count_single(state, job.tenant, job_id, job.array_index, -1)
+    arrays.count_single(state, job.owner, job_id, job.array_index, -1)
     state.backoffs.pop(job_id, None)
     end_job(state, job_id, EndedJob(outcome, job.tenant, job.digest), job.array_index)
 

@@ -6,7 +6,7 @@ from services.admission.core import waiting
 from services.admission.core.demand import node_kind_of
 from services.admission.core.state import AdmissionState
 from shared.contracts.admission import QuotaChanged
-from shared.contracts.bookkeeping import CapacityNoted, TenantNoted
+from shared.contracts.bookkeeping import CapacityNoted, TenantNoted, UserNoted
 from shared.contracts.pools import PoolConfigured, PoolDeleted
 from shared.ledger.decider import Fact
 
@@ -31,6 +31,14 @@ def change_quota(state: AdmissionState, event: QuotaChanged, fact: Fact) -> None
 
 def note_tenant(state: AdmissionState, event: TenantNoted, fact: Fact) -> None:
     state.tenants[event.tenant] = event
+
+
+def note_user(state: AdmissionState, event: UserNoted, fact: Fact) -> None:
+    users = state.users.setdefault(event.tenant, {})
+    if event.bounds is not None:
+        users[event.user] = event.bounds
+    else:
+        users.pop(event.user, None)
 
 
 def change_nodes(state: AdmissionState, event: CapacityNoted, fact: Fact) -> None:

@@ -10,6 +10,7 @@ from services.admission.core.demand import Demand
 from services.admission.core.ended_jobs import EndedJobs, Outcome
 from shared.contracts.admission import DeferReason, QuotaChanged
 from shared.contracts.bookkeeping import NodeShape, TenantNoted
+from shared.contracts.bounds import UserBounds
 from shared.contracts.clocks import ClockStepped
 from shared.contracts.gang_needs import NodeKind
 from shared.contracts.job_spec import JobSpec
@@ -18,6 +19,13 @@ from shared.ledger.answers import AnsweredCommands
 
 JobIds = OrderedDict[str, None]
 """Job ids in order of arrival; unlike a dict it finds its first one in constant time."""
+
+
+class Owner(NamedTuple):
+    """The tenant and the user that a job belongs to."""
+
+    tenant: str
+    user: str
 
 
 @dataclass(slots=True)
@@ -37,12 +45,16 @@ class PendingJob:
     missing: set[str] = field(default_factory=set)
     """Dependencies that have not ended; used for membership only."""
 
+    @property
+    def owner(self) -> Owner:
+        return Owner(self.tenant, self.spec.user)
+
 
 @dataclass(slots=True)
 class AdmittedJob:
     """A job in the queue or running: only what its quota, its retries and its cancels need."""
 
-    tenant: str
+    owner: Owner
     gang_milli: int
     worker_milli: int
     spot: bool
@@ -53,6 +65,10 @@ class AdmittedJob:
     avoid_nodes: tuple[str, ...] = ()
     cancels: tuple[tuple[str, str], ...] = ()
     """(command id, traceparent) of the cancels that its end answers."""
+
+    @property
+    def tenant(self) -> str:
+        return self.owner.tenant
 
 
 @dataclass(slots=True)
@@ -83,6 +99,10 @@ class JobArray:
     """Its jobs are recorded without its program, and `spec` lacks it."""
     held: JobIds = field(default_factory=OrderedDict)
     """Its jobs that wait until fewer of it are under way."""
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(self.tenant, self.spec.user)
 
     @property
     def under_way(self) -> int:
@@ -150,6 +170,8 @@ class AdmissionState:
     clock_step: ClockStepped | None = None
     """The last step of the host's clock."""
     tenants: dict[str, TenantNoted] = field(default_factory=dict)
+    users: dict[str, dict[str, UserBounds]] = field(default_factory=dict)
+    """By tenant: bounds of its registered users."""
     quotas: dict[str, QuotaChanged] = field(default_factory=dict)
     nodes: dict[str, NodeShape] = field(default_factory=dict)
     """Nodes that are present, or were lost and may come back."""
@@ -160,6 +182,7 @@ class AdmissionState:
     admitted: dict[str, AdmittedJob] = field(default_factory=dict)
     open_jobs: dict[str, int] = field(default_factory=dict)
     """By tenant: jobs that wait or run, and those of arrays that are not created yet."""
+    open_jobs_of_users: dict[Owner, int] = field(default_factory=dict)
     ended: EndedJobs = field(default_factory=EndedJobs)
     arrays: dict[str, JobArray] = field(default_factory=dict)
     expanding: JobIds = field(default_factory=OrderedDict)

@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Container
 
 from services.gateway.core.field_errors import FieldError
+from services.gateway.core.submission import Sender
 from shared.contracts.base import NAME
-from shared.contracts.bounds import MOST_GPUS, UNBOUNDED, TenantBounds, find_excess
+from shared.contracts.bounds import MOST_GPUS, UserBounds, find_excess
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.job_spec import UNKNOWN_USER
 from shared.contracts.registry import Bearer
@@ -22,14 +23,12 @@ class NotPermitted(Exception):
         super().__init__(str(error))
 
 
-def bounds_of_bearer(bearer: Bearer) -> TenantBounds:
-    """Return the bounds of a key alone, within which those of its tenant hold as well."""
-    return UNBOUNDED.model_copy(
-        update={
-            "pools": bearer.pools,
-            "highest_class": bearer.highest_class or "system",
-            "max_job_gpus": MOST_GPUS if bearer.max_job_gpus is None else bearer.max_job_gpus,
-        }
+def bounds_of_bearer(bearer: Bearer) -> UserBounds:
+    """Return the bounds of a key alone, within which those of tenant and user hold as well."""
+    return UserBounds(
+        pools=bearer.pools,
+        highest_class=bearer.highest_class or "system",
+        max_job_gpus=MOST_GPUS if bearer.max_job_gpus is None else bearer.max_job_gpus,
     )
 
 
@@ -57,10 +56,14 @@ def check_owner(bearer: Bearer, owner: str) -> None:
     raise NotPermitted(FieldError(field="user", value=owner, rule=rule))
 
 
-def check_claim(bounds: TenantBounds, user: str, why: str) -> None:
+def check_claim(sender: Sender, user: str, why: str) -> None:
     """Raise NotPermitted for a user that is named but not authenticated, where it must be."""
-    if bounds.users == "authenticated" and user != UNKNOWN_USER:
+    rule = ""
+    if sender.bounds.users == "authenticated" and user != UNKNOWN_USER:
         rule = f"must be absent: {why}, and the tenant has users=authenticated"
+    elif user in sender.users:
+        rule = f"must be absent: {why}, and {user} is a registered user with keys of its own"
+    if rule:
         raise NotPermitted(FieldError(field="user", value=user, rule=rule))
 
 
@@ -78,8 +81,8 @@ def check_mails(command: SubmitJob, user: str | None, addressed: Container[str])
         raise NotPermitted(FieldError(field="notify", value=named, rule=rule))
 
 
-def permitted(command: SubmitJob, bearer: Bearer, bounds: TenantBounds = UNBOUNDED) -> SubmitJob:
-    """Return the submission with the user that its sender is; the bounds are its tenant's.
+def permitted(command: SubmitJob, bearer: Bearer, sender: Sender) -> SubmitJob:
+    """Return the submission with the user that its bearer is; `sender` is its tenant.
 
     Raises NotPermitted.
     """
@@ -93,7 +96,7 @@ def permitted(command: SubmitJob, bearer: Bearer, bounds: TenantBounds = UNBOUND
         raise NotPermitted(FieldError(field=excess.field, value=excess.value, rule=rule))
     user = user_of(bearer)
     if user is None and bearer.tenant is not None:
-        check_claim(bounds, spec.user, f"{bearer.principal} has no user")
+        check_claim(sender, spec.user, f"{bearer.principal} has no user")
     if user is None or user == spec.user:
         return command
     if "user" in spec.model_fields_set:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from pydantic import Field
@@ -82,6 +82,8 @@ class Sender:
     tenant: str
     default_pool: str
     bounds: TenantBounds = UNBOUNDED
+    users: Container[str] = ()
+    """Registered users, whose names are those of their keys and tokens alone."""
 
 
 _SUBMISSION_FIELDS = frozenset(SubmissionFields.model_fields)

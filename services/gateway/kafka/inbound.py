@@ -94,7 +94,7 @@ def _routed(id: str, event: CloudEvent, sender: Sender, pools: Mapping[str, int]
         raise TenantMismatch(event.tenant)
     if event.type in SUBMIT:
         job = parse_submission(parse_object(event.body))
-        check_claim(sender.bounds, job.spec.user, "the broker knows the tenant alone")
+        check_claim(sender, job.spec.user, "the broker knows the tenant alone")
         submit = submit_job(job, sender, pools, key=_idempotency_key(event.id))
         check_mails(submit, None, ())
         lane = pools[submit.pool]

@@ -1,4 +1,4 @@
-"""Places of open streams: of the gateway, of each tenant and of each key, so that some are left."""
+"""Places of open streams: of the gateway, each tenant, and each user or key: some are left."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from services.gateway.core.key_bounds import user_of
 from services.gateway.responses.problem import ApiError
 from shared.contracts.registry import Bearer
 
@@ -15,7 +16,7 @@ OPERATORS = ""
 
 
 class StreamLimits(NamedTuple):
-    """Most open streams of the gateway, of one tenant, and of one key or token subject."""
+    """Most open streams of the gateway, of one tenant, and of one user, or key without one."""
 
     total: int
     of_tenant: int
@@ -49,7 +50,10 @@ class StreamPlaces:
 
         Raises ApiError 429 at the bound of the key or tenant, 503 where no place is left for it.
         """
-        key, tenant = bearer.principal, bearer.tenant or OPERATORS
+        key, tenant, user = bearer.principal, bearer.tenant or OPERATORS, user_of(bearer)
+        if user is not None:
+            # All keys and tokens of a user share its places.
+            key = f"user {user} of {tenant}"
         limits = self._limits
         if self._by_key[key] >= limits.of_key:
             raise _too_many(key, limits.of_key, "BERTH_KEY_STREAMS")

@@ -43,10 +43,12 @@ CONFLICTS = frozenset(
         "token_exists",
         "too_many_tokens",
         "version_conflict",
+        "user_exists",
         "webhook_exists",
         "upgrade_not_finished",
     }
 )
+NOT_FOUND = frozenset({"unknown_user"})
 NOT_PERMITTED = frozenset(
     {
         "terminals_not_permitted",
@@ -159,7 +161,7 @@ async def decide_by_access(
 ) -> CommandReceipt:
     """Append a command to access and return once it has accepted it.
 
-    Raises ApiError 403, 409 or 422 with its reason, and 503 without an answer in time.
+    Raises ApiError 403, 404, 409 or 422 with its reason, and 503 without an answer in time.
     """
     gateway = gateway_of(request)
     outgoing = OutgoingCommand(
@@ -189,6 +191,8 @@ async def decide_by_access(
 def _status_of(reason: str) -> int:
     if reason in CONFLICTS:
         return 409
+    if reason in NOT_FOUND:
+        return 404
     return 403 if reason in NOT_PERMITTED else 422
 
 

@@ -12,7 +12,7 @@ from services.gateway.requests.commands import json_response
 from services.gateway.responses.openapi import read_route
 from services.gateway.routes.tenants import shown_bounds
 from services.gateway.wiring import Gateway, gateway_of
-from shared.contracts.bounds import exceeds_class
+from shared.contracts.bounds import narrowest
 from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1", tags=["access"])
@@ -24,7 +24,7 @@ async def show_bearer(request: Request) -> Response:
 
     `tenant` is null for operators and admins, `expires_at` (ms since 1970) for keys. `user` is
     whom its jobs belong to, null where they name one. `may` has the bounds that hold for it: those
-    of the tenant, narrower where its key is; null for operators and admins, who have none.
+    of the tenant, narrower where its user or key is; null for operators and admins, who have none.
     """
     bearer = await authorize(request, "viewer")
     expires_s = bearer.expires_s
@@ -43,22 +43,16 @@ async def show_bearer(request: Request) -> Response:
 
 
 def shown_rights(gateway: Gateway, bearer: Bearer) -> Row | None:
-    """Return the rights of the bearer: the narrower bounds of its tenant and its key."""
+    """Return the rights of the bearer: the narrower bounds of its tenant, its user and its key."""
     if bearer.tenant is None:
         return None
     view, bounds = gateway.access.view, gateway.access.view.bounds_of(bearer.tenant)
-    of_key = bounds_of_bearer(bearer)
-    highest = bounds.highest_class
-    if exceeds_class(of_key.highest_class, highest):
-        highest = of_key.highest_class
-    narrower = {
-        "pools": tuple(
-            name
-            for name, pool in sorted(view.pools.items())
-            if view.may_use(bearer.tenant, pool) and (not of_key.pools or name in of_key.pools)
-        ),
-        "highest_class": highest,
-        "max_job_gpus": min(of_key.max_job_gpus, bounds.max_job_gpus),
-    }
-    may = shown_bounds(gateway, bounds.model_copy(update=narrower))
+    within = bounds_of_bearer(bearer), view.users.bounds_of(bearer.tenant, user_of(bearer))
+    pools = tuple(
+        name
+        for name, pool in sorted(view.pools.items())
+        if view.may_use(bearer.tenant, pool)
+        and all(not narrower.pools or name in narrower.pools for narrower in within)
+    )
+    may = shown_bounds(gateway, narrowest(bounds, *within).model_copy(update={"pools": pools}))
     return {"submit": bearer.has_role("submitter"), **may}

@@ -57,9 +57,9 @@ async def retry(request: Request, job_id: Job) -> Response:
     key = str(uuid5(BERTH, f"{job_id}/{idempotency_key(request, body.idempotency_key)}"))
     if row["pool"] is None:
         raise unavailable("reads_unavailable", "the job's pool is not projected yet; retry")
-    authenticated = gateway.access.view.bounds_of(sender.tenant).users == "authenticated"
+    is_proven = sender.bounds.users == "authenticated" or spec.user in sender.users
     user = user_of(bearer)
-    if user is not None or (authenticated and bearer.tenant):
+    if user is not None or (is_proven and bearer.tenant):
         # The new job belongs to the user that repeats the old one.
         spec = spec.model_copy(update={"user": user or UNKNOWN_USER})
     if user is None and bearer.tenant:

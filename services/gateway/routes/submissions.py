@@ -84,7 +84,7 @@ async def send_submission(
     Raises NotPermitted, and InvalidBody for a pool that it could not run in, or a secret or bundle
     that its tenant does not have.
     """
-    command = permitted(command, bearer, gateway.access.view.bounds_of(command.tenant))
+    command = permitted(command, bearer, gateway.access.sender(command.tenant))
     check_pools(command, gateway.access.view.pools)
     await require_address(gateway.access, bearer, command)
     await require_secrets(gateway.access, command)

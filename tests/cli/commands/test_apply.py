@@ -38,6 +38,13 @@ QUOTA = {
     "borrow_gpus": 2.0,
     "version": VERSION,
 }
+USER = {
+    "tenant": "ada",
+    "user": "eve",
+    "registered": True,
+    "bounds": {"max_open_jobs": 5, "pools": ["gpu", "cpu"]},
+    "version": VERSION,
+}
 KEY = {
     "key_id": "ci",
     "tenant": "ada",
@@ -68,6 +75,8 @@ settings:
 ---
 {kind: quota, tenant: ada, pool: gpu, settings: {guaranteed_gpus: 4}}
 ---
+{kind: user, name: eve, tenant: ada, settings: {max_open_jobs: 5, pools: [cpu, gpu]}}
+---
 {kind: key, name: ci, tenant: ada, settings: {role: submitter, user: robot, pools: [gpu]}}
 ---
 kind: webhook
@@ -89,6 +98,7 @@ class Gateway(Quiet):
                 {"endpoint": "meta/L", "settings": dump(ENDPOINT), "version": VERSION}
             ],
             "/v1/tenants/ada/keys": [KEY],
+            "/v1/users": [USER, {**USER, "user": "robot", "registered": False}],
             "/v1/secrets": [{"name": "hf", "tenant": "ada"}],
             "/v1/webhooks": [HOOK],
         }
@@ -144,6 +154,7 @@ def test_what_is_as_declared_is_not_sent() -> None:
         "pool gpu: unchanged",
         "tenant ada: unchanged",
         "quota gpu of ada: unchanged",
+        "user eve of ada: unchanged",
         "key ci of ada: unchanged",
         "webhook ci of ada: unchanged",
         "endpoint meta/L: unchanged",
@@ -158,6 +169,10 @@ CHANGED = """
 {kind: quota, tenant: ada, pool: gpu, settings: {guaranteed_gpus: 4, borrow_gpus: null}}
 ---
 {kind: tenant, name: ada, settings: {weight: 3}}
+---
+{kind: user, name: robot, tenant: ada, settings: {max_job_gpus: 2}}
+---
+{kind: user, name: eve, tenant: ada, settings: {max_open_jobs: null}}
 ---
 kind: webhook
 name: ci
@@ -175,6 +190,8 @@ def test_a_change_sends_what_differs_on_the_version_that_was_read() -> None:
         ("PATCH", "/v1/pools/gpu", {**settings, "if_version": VERSION}),
         ("PATCH", "/v1/tenants/ada", {"weight": 3.0, "if_version": VERSION}),
         ("PATCH", "/v1/tenants/ada/quota", {"borrow_gpus": None, "pool": "gpu", **CONDITION}),
+        ("POST", "/v1/users?tenant=ada", {"user": "robot", "max_job_gpus": 2.0}),
+        ("PATCH", "/v1/users/eve?tenant=ada", {"max_open_jobs": 10**9, **CONDITION}),
         ("PATCH", "/v1/webhooks/ci?tenant=ada", {"url": "https://b.example.org/"}),
         ("PATCH", "/v1/endpoints/meta/L", {"drained": True, "if_version": VERSION}),
     ]
@@ -233,6 +250,10 @@ def test_a_dry_run_sends_nothing_and_its_exit_code_says_whether_something_differ
         ),
         ("{kind: key, name: ci, tenant: ada, settings: {role: viewer}}", "a key does not change"),
         ("{kind: tenant, name: new}", "tenant new: default_pool: missing"),
+        (
+            "{kind: user, name: eve, tenant: ada, settings: {max_jobs: 1}}",
+            "max_jobs: unknown field; one of highest_class, ",
+        ),
         ("# nothing", "no document"),
         ("{kind: pool, name: a, state: gone}", "state: 'gone'; one of absent, present is allowed"),
         (
@@ -294,6 +315,8 @@ GONE = """
 ---
 {kind: key, name: other, tenant: ada, state: absent}
 ---
+{kind: user, name: eve, tenant: ada, state: absent}
+---
 {kind: secret, name: hf, tenant: ada, state: absent}
 ---
 {kind: webhook, name: ci, tenant: ada, state: absent}
@@ -311,6 +334,7 @@ def test_what_is_declared_absent_is_deleted_before_what_it_names() -> None:
         "secret hf of ada: delete",
         "key ci of ada: delete",
         "key other of ada: unchanged",
+        "user eve of ada: delete",
         "tenant ada: delete",
         "pool gpu: delete",
     ]
@@ -321,6 +345,7 @@ def test_what_is_declared_absent_is_deleted_before_what_it_names() -> None:
         "/v1/webhooks/ci?tenant=ada",
         "/v1/secrets/hf?tenant=ada",
         "/v1/keys/ci",
+        "/v1/users/eve?tenant=ada",
         "/v1/tenants/ada",
         "/v1/pools/gpu",
     ]

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from shared.contracts.bounds import UNBOUNDED, TenantBounds, find_excess, largest_gpus
+from shared.contracts.bounds import (
+    UNBOUNDED,
+    TenantBounds,
+    UserBounds,
+    find_excess,
+    largest_gpus,
+    narrowest,
+)
 from shared.contracts.job_spec import JobSpec
 
 BIGGEST: dict[str, Any] = {
@@ -60,3 +67,15 @@ def test_the_bounds_of_pools_and_gpus_bind_operators_too() -> None:
 def test_an_elastic_job_counts_with_all_the_workers_that_it_may_get() -> None:
     spec = {"name": "j", "gang": {"workers": 2}, "elastic": {"min_workers": 1, "max_workers": 9}}
     assert largest_gpus(JobSpec.model_validate(spec)) == 9
+
+
+def test_of_several_bounds_the_narrowest_hold() -> None:
+    tenant = TenantBounds(max_job_gpus=8, max_open_jobs=7, users="authenticated")
+    user, key = UserBounds(max_job_gpus=4, max_walltime_s=60), UserBounds(highest_class="low")
+    assert narrowest(tenant, user, key) == TenantBounds(
+        max_job_gpus=4,
+        max_open_jobs=7,
+        max_walltime_s=60,
+        highest_class="low",
+        users="authenticated",
+    )

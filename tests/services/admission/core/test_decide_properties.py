@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from services.admission.core.evolve_pool import NODE_SETTLE_MS
+from services.admission.core.state import Owner
 from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.admission import QuotaChanged
 from shared.contracts.attempts import (
@@ -98,6 +99,7 @@ class AdmissionMachine(RuleBasedStateMachine):
         spot=st.booleans(),
         size=st.sampled_from([1, 1, 1, 3]),
         many=st.integers(1, 3),
+        user=st.sampled_from(["unknown", "ada"]),
     )
     def submitted(self, data: Any, many: int, **fields: Any) -> None:
         tenant = fields["tenant"]
@@ -251,14 +253,18 @@ class AdmissionMachine(RuleBasedStateMachine):
 
     @invariant()
     def open_jobs_are_those_that_have_not_ended(self) -> None:
-        state, opened = self.state, Counter[str]()
+        state, opened = self.state, Counter[Owner]()
         for array in state.arrays.values():
-            opened[array.tenant] += array.remaining
+            opened[array.owner] += array.remaining
         for waiting in state.deferred.values():
-            opened[waiting.tenant] += waiting.array_index is None
+            opened[waiting.owner] += waiting.array_index is None
         for admitted in state.admitted.values():
-            opened[admitted.tenant] += admitted.array_index is None
-        assert state.open_jobs == {tenant: jobs for tenant, jobs in opened.items() if jobs}
+            opened[admitted.owner] += admitted.array_index is None
+        assert state.open_jobs_of_users == +opened
+        of_tenants = Counter[str]()
+        for owner, jobs in opened.items():
+            of_tenants[owner.tenant] += jobs
+        assert state.open_jobs == +of_tenants
 
     @invariant()
     def quota_use_is_that_of_the_admitted_jobs(self) -> None:

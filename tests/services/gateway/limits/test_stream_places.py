@@ -40,6 +40,14 @@ def test_a_key_that_opens_64_streams_leaves_places_for_its_tenant_and_all_others
     assert (places.taken, places.of_tenant("ada")) == (26, 24)
 
 
+def test_all_keys_of_a_user_share_its_places() -> None:
+    places = StreamPlaces(StreamLimits(64, 24, 16), no_tenants)
+    first, second = (bearer._replace(user="eve") for bearer in (ADA, VIEW))
+    assert len(opened(places, first, 10)) == 10
+    assert len(opened(places, second, 10)) == 6
+    assert len(opened(places, ADA, 1)) == len(opened(places, BOB._replace(user="eve"), 1)) == 1
+
+
 def test_a_place_is_given_back_once() -> None:
     places = StreamPlaces(StreamLimits(64, 24, 1), no_tenants)
     give_back = places.take(ADA)

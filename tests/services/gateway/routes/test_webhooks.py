@@ -1,10 +1,11 @@
-"""Webhooks and addresses by REST: a real gateway with the real access service and Postgres."""
+"""Webhooks, users and their addresses by REST: a real gateway with the real access and Postgres."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -83,6 +84,48 @@ async def test_a_webhook_is_created_listed_tested_and_deleted(site: Site) -> Non
     assert (await site.call("DELETE", "/v1/webhooks/ci"))[0] == 202
     assert (await site.call("DELETE", "/v1/webhooks/ci"))[0] == 404
     assert (await site.call("POST", "/v1/webhooks/ci/test"))[0] == 404
+
+
+async def test_a_user_is_registered_listed_changed_and_deleted_with_its_keys(site: Site) -> None:
+    query, bounds = "?tenant=ada", {"max_job_gpus": 2}
+    key = {"key_id": "eve-key", "user": "eve"}
+    assert (await site.call("POST", "/v1/tenants/ada/keys", key, key="root"))[0] == 202
+    body = {"user": "eve", **bounds}
+    for sender, path, status in (
+        ("ada", "/v1/users", 403),
+        ("root", "/v1/users", 422),
+        ("root", f"/v1/users{query}", 202),
+        ("root", f"/v1/users{query}", 202),
+    ):
+        assert (await site.call("POST", path, body, key=sender))[0] == status, (sender, path)
+    status, problem = await site.call("POST", f"/v1/users{query}", {"user": "eve"}, key="root")
+    assert (status, problem["reason"]) == (409, "user_exists")
+    row = await _user(site, "eve")
+    assert (row["id"], row["registered"], row["keys"]) == ("ada/eve", True, ["eve-key"])
+    assert row["bounds"]["max_job_gpus"] == 2 and row["use"]["open_jobs"] == 0
+    assert not (await _user(site, "alice"))["registered"], "a key names it alone"
+    change = {"max_open_jobs": 3, "if_version": row["version"]}
+    assert (await site.call("PATCH", f"/v1/users/eve{query}", change, key="root"))[0] == 202
+    assert (await site.call("PATCH", f"/v1/users/eve{query}", change, key="root"))[0] == 202
+    late = {"max_open_jobs": 4, "if_version": row["version"]}
+    status, problem = await site.call("PATCH", f"/v1/users/eve{query}", late, key="root")
+    assert (status, problem["reason"]) == (409, "version_conflict")
+    assert (await _user(site, "eve"))["bounds"] == {**row["bounds"], "max_open_jobs": 3}
+    status, problem = await site.call("PATCH", f"/v1/users/carl{query}", late, key="root")
+    assert (status, problem["reason"]) == (404, "unknown_user")
+    claim = {"spec": {"name": "x", "user": "eve", "gang": {"gpus_per_worker": 1}}}
+    status, problem = await site.call("POST", "/v1/jobs", claim)
+    assert (status, problem["reason"]) == (403, "not_permitted")
+    assert "eve is a registered user with keys of its own" in str(problem)
+    assert (await site.call("DELETE", f"/v1/users/eve{query}", key="root"))[0] == 202
+    assert (await site.call("DELETE", f"/v1/users/eve{query}", key="root"))[0] == 404
+    assert await _user(site, "eve") == {}
+
+
+async def _user(site: Site, user: str) -> dict[str, Any]:
+    status, page = await site.call("GET", "/v1/users", key="ada-view")
+    assert status == 200, page
+    return next((row for row in page["items"] if row["user"] == user), {})
 
 
 async def test_a_secret_that_the_sender_made_is_kept_and_not_repeated(site: Site) -> None:
