@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -55,8 +55,9 @@ def list_(
 def _cells(row: Json) -> tuple[object, ...]:
     from shared.contracts.bounds import UserBounds
 
-    use, defaults = row["use"], UserBounds().model_dump(mode="json")
-    bounds = {name: value for name, value in row["bounds"].items() if value != defaults.get(name)}
+    use, named = cast("Json", row["use"]), cast("Json", row["bounds"])
+    defaults = UserBounds().model_dump(mode="json")
+    bounds = {name: value for name, value in named.items() if value != defaults.get(name)}
     texts = " ".join(f"{name}={_text(value)}" for name, value in bounds.items())
     return (
         *(row["user"], row["tenant"], use["open_jobs"], use["running"], use["gpus"]),

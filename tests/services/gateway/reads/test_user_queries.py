@@ -36,7 +36,12 @@ async def filled(database: str) -> str:
     conn: asyncpg.Connection = await connect(database)
     await conn.execute("SET search_path TO berth")
     for job_id, lane, tenant, gpus, state, phase in JOBS:
-        of = {"job_id": job_id, "partition": lane, "tenant": tenant, "user_id": "ada"}
+        of: dict[str, Any] = {
+            "job_id": job_id,
+            "partition": lane,
+            "tenant": tenant,
+            "user_id": "ada",
+        }
         await insert(conn, "job_admission", AdmissionRow(**of, gpus=gpus, state=state))
         if phase is not None:
             await insert(conn, "job_placement", PlacementRow(**of, phase=phase))
