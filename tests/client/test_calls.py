@@ -20,6 +20,7 @@ LISTS = {
     "shares": "/v1/shares",
     "pools": "/v1/pools",
     "tenants": "/v1/tenants",
+    "users": "/v1/users",
     "usage": "/v1/usage",
     "llm_usage": "/v1/llm/usage",
     "events": "/v1/events",

@@ -1,4 +1,4 @@
-"""Pools, tenants, quotas, keys, secrets, addresses of users, webhooks and endpoints.
+"""Pools, tenants, quotas, keys, secrets, users and their addresses, webhooks and endpoints.
 
 Operators name the tenant; None is that of the key.
 """
@@ -91,6 +91,21 @@ def delete_secret(name: str, tenant: str | None = None) -> Receipt:
 def rotate_secrets() -> Call[answers.Rotation]:
     """Bring secrets under the first key of the gateway's file of keys, until none is `left`."""
     return Call("POST", "/v1/secrets/rotate", repeatable=True)
+
+
+def create_user(user: str, bounds: Settings | None = None, tenant: str | None = None) -> Receipt:
+    """Register a user; a bound that is not named gets its default."""
+    return Call("POST", "/v1/users", {"tenant": tenant}, {"user": user, **(bounds or {})})
+
+
+def update_user(user: str, bounds: Settings, tenant: str | None = None) -> Receipt:
+    """Change the named bounds; null is the default of one."""
+    return _change(f"/v1/users/{part(user)}", bounds, {"tenant": tenant})
+
+
+def delete_user(user: str, tenant: str | None = None) -> Receipt:
+    """Delete a user, its keys and its address; its jobs go on."""
+    return _delete(f"/v1/users/{part(user)}", {"tenant": tenant})
 
 
 def set_address(user: str, address: str, tenant: str | None = None) -> Call[answers.SecretReceipt]:

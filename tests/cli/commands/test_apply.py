@@ -252,7 +252,7 @@ def test_a_dry_run_sends_nothing_and_its_exit_code_says_whether_something_differ
         ("{kind: tenant, name: new}", "tenant new: default_pool: missing"),
         (
             "{kind: user, name: eve, tenant: ada, settings: {max_jobs: 1}}",
-            "max_jobs: unknown field; one of highest_class, ",
+            "max_jobs: unknown field; max_job_gpus or max_open_jobs is allowed",
         ),
         ("# nothing", "no document"),
         ("{kind: pool, name: a, state: gone}", "state: 'gone'; one of absent, present is allowed"),

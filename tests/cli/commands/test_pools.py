@@ -73,7 +73,8 @@ def test_values_are_json_or_words_and_lists_may_have_commas() -> None:
         ("stop_after_s=3", "^stop_after_s: 3; greater than or equal to 5 or 'keep' is allowed$"),
         (
             "backends=gpu",
-            "^backends: 'gpu'; 'virtual', 'process', 'agent', 'slurm' or 'kubernetes' is allowed$",
+            "^backends: 'gpu'; 'virtual', 'process', 'agent', 'slurm', 'kubernetes' or 'ray' is "
+            "allowed$",
         ),
     ],
 )
