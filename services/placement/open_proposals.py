@@ -61,6 +61,8 @@ async def make_proposal(state: Pool, at_seq: int, child: Child, limit_s: float) 
     except ChildDied as error:
         late = isinstance(error.__cause__, TimeoutError)
         return ProposalReady(at_seq=at_seq, failed="late" if late else "died")
-    except ValueError as error:
-        log.warning("the answer of a scheduler's process is none", extra={"why": str(error)})
+    except (
+        Exception
+    ):  # Of a view that cannot be made, or an answer that is none: the last one stands.
+        log.exception("no proposal can be had of a scheduler")
         return ProposalReady(at_seq=at_seq, failed="died")

@@ -122,7 +122,7 @@ def slow(figures: Figures) -> Measurement:
 
 
 def full_disks(result: Figures, _: Figures) -> Measurement | None:
-    sentences, is_met, left_out = [], True, []
+    sentences, is_met, has_refused, left_out = [], True, False, []
     for server in ("kafka", "postgres"):
         if not (figures := part(result, f"disk_{server}")):
             left_out.append(f"{server}'s disk")
@@ -134,10 +134,13 @@ def full_disks(result: Figures, _: Figures) -> Measurement | None:
             f"freed, {figures['jobs_acknowledged']} jobs acknowledged, verify "
             f"**{figures['verify']}**"
         )
-        is_met &= figures["verify"] == "ok" and (first is None or first < 5)
+        is_met &= figures["verify"] == "ok" and figures["all_ended"] and (first or 0) < 5
+        has_refused |= first is not None
         if first is None:
             left_out.append(f"{server} refused nothing within {figures['full_s']:g} s")
-    return Measurement("; ".join(sentences), is_met, together(*left_out)) if sentences else None
+    if not sentences:
+        return None
+    return Measurement("; ".join(sentences), is_met and has_refused, together(*left_out))
 
 
 @measured_by("soak")

@@ -61,12 +61,12 @@ def _deny_pools(view: AccessView, of: str, bounds: UserBounds) -> Denial | None:
 
 
 def delete_user(view: AccessView, command: DeleteUser) -> Outcome:
-    """Delete a user, its keys and its address in one record; also one that only keys name."""
+    """Delete a user, its keys and its address in one record; any of them may be all there is."""
     tenant, user = command.tenant, command.user
     keys, address = view.keys_of(tenant, user), MAIL + user
-    if view.users.get(tenant, user) is None and not keys:
-        return _deny_unknown(command)
     is_stored = view.secrets.get(tenant, address) is not None
+    if view.users.get(tenant, user) is None and not keys and not is_stored:
+        return _deny_unknown(command)
     others = (
         *(KeyRevoked(key_id=key.key_id) for key in keys),
         *((SecretDeleted(tenant=tenant, name=address),) if is_stored else ()),

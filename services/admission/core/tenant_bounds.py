@@ -19,7 +19,12 @@ FOR_NOW = frozenset({"max_open_jobs"})
 
 
 def check_bounds(state: AdmissionState, command: SubmitJob, body_bytes: int) -> Reject | None:
-    """Return why tenant or user may not submit this: field, value, rule and who can change it."""
+    """Return why tenant or user may not submit this: field, value, rule and who can change it.
+
+    A job that comes from another pool was accepted there, and is in no queue until it is here.
+    """
+    if command.spec.transferred is not None:
+        return None
     tenant, user = command.tenant, command.spec.user
     open_jobs = state.open_jobs.get(tenant, 0)
     if excess := find_any(bounds_of(state, tenant), command, body_bytes, open_jobs):

@@ -45,7 +45,13 @@ async def other_pools(gateway: Gateway, bearer: Bearer, row: Body) -> list[Other
     ]
 
 
-def first_start(own: StartInterval | None, others: list[OtherPool]) -> StartInterval | None:
-    """Return the estimate of the pool that starts the job first, as likely as not."""
-    starts = [own, *(other["start"] for other in others)]
-    return min((s for s in starts if s is not None), key=lambda s: s["p50_at"], default=None)
+def first_start(
+    own: StartInterval | None, others: list[OtherPool], now_ms: int
+) -> StartInterval | None:
+    """Return the estimate of the pool that starts the job first, as likely as not.
+
+    An interval of another pool that has passed is none: its last waiting job is late.
+    """
+    starts = [other["start"] for other in others]
+    valid = [start for start in starts if start is not None and start["p90_at"] > now_ms]
+    return min([own, *valid] if own else valid, key=lambda start: start["p50_at"], default=None)

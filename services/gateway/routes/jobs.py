@@ -124,7 +124,9 @@ async def show(request: Request, job_id: Job) -> Response:
     row["start"] = None
     if row["phase"] == "waiting":
         others = await other_pools(gateway, bearer, row)
-        row["start"] = first_start(await expected_start(gateway, bearer, job_id), others)
+        row["start"] = first_start(
+            await expected_start(gateway, bearer, job_id), others, gateway.shown_ms()
+        )
     add_advice(row)
     return json_response(row)
 
@@ -173,7 +175,9 @@ async def why(request: Request, job_id: Job) -> Response:
             **history,
             "as_of": gateway.shown_ms(),
             "line": queue_position,
-            "start": first_start(await expected_start(gateway, bearer, job_id), others),
+            "start": first_start(
+                await expected_start(gateway, bearer, job_id), others, gateway.shown_ms()
+            ),
             "other_pools": others,
             "placing": placement_terms(placed),
             "deferral": await stop_deferral(gateway, bearer, job_id),

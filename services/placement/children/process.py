@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from services.placement.children.frames import HEAD_BYTES, framed, length
 
+MOST_ANSWER_BYTES = 32 * 1024 * 1024
+"""Above each plan and proposal that a record holds; the process itself may have more memory."""
+
 log = logging.getLogger(__name__)
 
 
@@ -43,10 +46,9 @@ class Child:
         process.
         """
         async with self._turn:
-            process = await self._running()
             try:
                 async with asyncio.timeout(limit_s):
-                    return await exchange(process, request)
+                    return await exchange(await self._running(), request)
             except (TimeoutError, OSError, OverflowError, asyncio.IncompleteReadError) as error:
                 extra = {"program": self._program[-1], "why": repr(error)}
                 log.warning("a process of placement died", extra=extra)
@@ -85,5 +87,7 @@ async def exchange(process: Process, request: bytes) -> bytes:
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(framed(request))
     await process.stdin.drain()
-    head = await process.stdout.readexactly(HEAD_BYTES)
-    return await process.stdout.readexactly(length(head))
+    size = length(await process.stdout.readexactly(HEAD_BYTES))
+    if size > MOST_ANSWER_BYTES:
+        raise OSError(f"an answer of {size} bytes, at most {MOST_ANSWER_BYTES} are read")
+    return await process.stdout.readexactly(size)

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from services.placement.children.process import Child
+from services.placement.children.process import MOST_ANSWER_BYTES, Child
+from services.placement.core.scheduled import request
 from services.placement.core.scheduled.request import propose_now
 from services.placement.open_proposals import PROGRAM, make_proposal
 from shared.contracts.proposals import ProposalReady
@@ -97,3 +98,21 @@ async def test_a_scheduler_that_wants_more_memory_than_its_bound_is_refused(
 ) -> None:
     answer = await proposal(opened("hungry"), child(sys.executable, "-c", HUNGRY))
     assert answer.refused == "scheduler hungry: MemoryError"
+
+
+async def test_without_a_process_or_with_an_answer_beyond_all_bounds_there_is_no_proposal(
+    child: Callable[..., Child],
+) -> None:
+    assert (await proposal(opened(), child("/no/such/program"))).failed == "died"
+    vast = f"import os; os.write(1, ({MOST_ANSWER_BYTES} + 1).to_bytes(4, 'big'))"
+    assert (await proposal(opened(), child(sys.executable, "-c", vast))).failed == "died"
+
+
+async def test_a_view_that_cannot_be_made_is_no_proposal(
+    child: Callable[..., Child], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_view(pool: object) -> None:
+        raise KeyError("f")
+
+    monkeypatch.setattr(request, "request_of", no_view)
+    assert (await proposal(opened(), child(*PROGRAM))).failed == "died"

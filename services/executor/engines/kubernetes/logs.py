@@ -41,11 +41,12 @@ class _Stream:
         self.is_complete = False
         """Whether the log came to its end."""
         self.problem = ""
-        """Why the last stream brought nothing; empty if it did."""
+        """Why the last stream could not be opened; empty if it was."""
         self._api = api
         self._pod = pod
         self._lines = TimedLog(offset)
         self._room = asyncio.Event()
+        self._is_open = False
         self.task = asyncio.create_task(self._follow())
 
     def reopen(self) -> None:
@@ -55,21 +56,19 @@ class _Stream:
 
     async def _follow(self) -> None:
         """Follow the log to its end, or until the stream breaks."""
-        passed, self.problem = self._passed, ""
+        self.problem, self._is_open = "", False
         try:
             await self._open()
         except (EngineAway, ApiRefusal) as error:
-            self.problem = str(error) if self._passed == passed else ""
-
-    @property
-    def _passed(self) -> int:
-        return self.offset + len(self.held)
+            # One that breaks while its program prints nothing is only opened again.
+            self.problem = "" if self._is_open else str(error)
 
     async def _open(self) -> None:
         query = {"container": self._pod.container, "follow": "true", "timestamps": "true"}
         if since := self._lines.begin():
             query["sinceTime"] = since
         async with self._api.stream(log_path(self._pod), query, CHUNK_BYTES, None) as response:
+            self._is_open = True
             async for chunk in response.content.iter_chunked(CHUNK_BYTES):
                 self.held += self._lines.take(chunk)
                 while len(self.held) >= HELD_BYTES:

@@ -118,7 +118,7 @@ def token_header() -> dict[str, str]:
 
 
 def main(folder: Path, rank: int, writing: int | None = None, parent: int = 0) -> int:
-    """Run the worker to its end; return its exit code, 0 where its program never begins.
+    """Run the worker to its end; return its exit code, 0 where its program is forbidden.
 
     With `writing`, a pipe, and the process of the wrapper it leads the program's session.
     """
@@ -137,7 +137,8 @@ def main(folder: Path, rank: int, writing: int | None = None, parent: int = 0) -
             if decided == inputs["begins"]:
                 break
         if stopped.is_set() or lease.is_over:
-            return 0
+            # Ray says that it failed, so that the rest of its gang does not begin without it.
+            return 1
         time.sleep(POLL_S)
     try:
         (folder / f"rank-{rank}.begun").mkdir()

@@ -108,8 +108,8 @@ class MitigationState:
     """Episodes by job, plans by id, and the memory that outlives both."""
 
     episodes: dict[str, Episode] = field(default_factory=dict)
-    lulls: dict[str, Lull] = field(default_factory=dict)
-    """Of the watched jobs, by job."""
+    lulls: dict[str, tuple[Lull, ...]] = field(default_factory=dict)
+    """Of the watched jobs, by job: at most one of each node."""
     plans: dict[str, OpenPlan] = field(default_factory=dict)
     plans_so_far: int = 0
     durations: DurationBook = field(default_factory=DurationBook)
@@ -136,8 +136,7 @@ class MitigationState:
     ) -> None:
         episode = self.episodes.get(job_id)
         if episode is None:
-            lull = self.lulls.pop(job_id, None)
-            lost_s = lull.lost_before(attempt, fault.node_id, now_s) if lull else 0.0
+            lost_s = self._lost_before(job_id, attempt, fault.node_id, now_s)
             episode = Episode(tenant, attempt, now_s, now_s, lost_s, lost_s)
             self.episodes[job_id] = episode
         self._advance(episode, now_s)
@@ -181,9 +180,27 @@ class MitigationState:
         else:
             del self.episodes[job_id]
             self.deficits.resume(job_id, now_s)
+            nodes = tuple(episode.node_ids)
+            lulls = self._lulls_beside(job_id, nodes, now_s)
             if ended:
-                nodes = tuple(episode.node_ids)
-                self.lulls[job_id] = Lull(episode.attempt, nodes, episode.lost_s, now_s)
+                lulls = (*lulls, Lull(episode.attempt, nodes, episode.lost_s, now_s))
+            if lulls:
+                self.lulls[job_id] = lulls
+            else:
+                self.lulls.pop(job_id, None)
+
+    def _lost_before(self, job_id: str, attempt: int, node_id: str, now_s: float) -> float:
+        """Return the loss with which a fault of a node goes on, the largest of those it follows."""
+        lulls = self.lulls.get(job_id, ())
+        return max((lull.lost_before(attempt, node_id, now_s) for lull in lulls), default=0.0)
+
+    def _lulls_beside(self, job_id: str, nodes: tuple[str, ...], now_s: float) -> tuple[Lull, ...]:
+        """Return those of other nodes that a fault may still go on from."""
+        return tuple(
+            lull
+            for lull in self.lulls.get(job_id, ())
+            if now_s - lull.at_s <= LULL_S and not {*nodes} & {*lull.node_ids}
+        )
 
     def end_gang(self, job_id: str, now_s: float) -> None:
         """Note that an attempt has ended; its episode is closed already."""

@@ -18,6 +18,7 @@ from services.placement.core.scheduled.claims import (
     holds_in_view,
     is_scheduled,
 )
+from services.placement.core.scheduled.request import MEMORY_BYTES
 from shared.contracts.checkpoint import wall_ms
 from shared.contracts.construct import construct
 from shared.contracts.proposals import ProposalReady, ProposedGpus
@@ -29,8 +30,8 @@ PROPOSAL_MS = 60_000
 core, and their process has to start first."""
 EARLY_PARTS = 10
 """A proposal comes a part of a round after the last one at the earliest, where GPUs are free."""
-MEMORY_BYTES, ALLOTTED_BYTES = 200_000, 500_000
-"""Of a record of the ledger, which has its bounds."""
+ALLOTTED_BYTES = 500_000
+"""Most bytes of allotments in a record of the ledger, which has its bounds."""
 FIELDS_BYTES = 48
 """Names of the fields of an allotment, and its number."""
 FAILURES = {

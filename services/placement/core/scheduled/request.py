@@ -17,6 +17,8 @@ from shared.schedulers.registry import scheduler_of
 from shared.schedulers.view import ClusterView, gpus_of
 
 REASON_CHARS = 1000
+MEMORY_BYTES = 200_000
+"""Most bytes of memory in a record of the ledger, which has its bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ def answer_to(request: ProposalRequest) -> ProposalReady:
     try:
         proposed = proposed_gpus(carried_out(scheduler_of(name)), request, memory)
         text = json.dumps(memory, sort_keys=True)
+        if len(text) > MEMORY_BYTES:
+            raise ValueError(f"memory of {len(text)} bytes, must be at most {MEMORY_BYTES}")
     except Exception as error:  # Of a package of others, it may be any.
         reason = (str(error) or type(error).__name__)[:REASON_CHARS]
         refused = reason if name in reason else f"scheduler {name}: {reason}"

@@ -106,6 +106,8 @@ def test_recovery_is_judged_by_its_quantiles_and_its_load() -> None:
 
 def test_failed_skipped_and_absent_tests_are_named() -> None:
     assert outcome("G13", RESULT) == ("**not met**", "test_upgrade; 2 of test_replay")
+    skipped = {"tests.e2e.test_observed": {"tests": 2, "failed": 0, "skipped": 2}}
+    assert outcome("G19", {**RESULT, "checks": skipped})[0] == "**not met**"
     assert outcome("G12", RESULT) == ("**not met**", "")
     assert outcome("G11", RESULT) == ("**not met**", "200 of 100,000 seeds")
 
@@ -117,9 +119,14 @@ def test_a_disk_that_refused_nothing_is_not_taken_for_a_refusal() -> None:
         "jobs_acknowledged": 9,
         "verify": "ok",
         "full_s": 20.0,
+        "all_ended": True,
     }
     parts = {"disk_kafka": disk, "disk_postgres": {**disk, "first_503_after_s": None}}
     result = {**RESULT, "parts": parts}
     assert outcome("G10", result) == ("met", "postgres refused nothing within 20 s")
+    nothing = {**RESULT, "parts": {"disk_postgres": {**disk, "first_503_after_s": None}}}
+    assert outcome("G10", nothing)[0] == "**not met**"
+    lost = {**RESULT, "parts": {"disk_kafka": {**disk, "all_ended": False}}}
+    assert outcome("G10", lost)[0] == "**not met**"
     late = {**RESULT, "parts": {"disk_kafka": {**disk, "first_503_after_s": 6.0}}}
     assert outcome("G10", late) == ("**not met**", "postgres's disk")

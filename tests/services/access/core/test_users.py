@@ -131,3 +131,13 @@ def test_a_retired_tenant_has_no_users(view: AccessView) -> None:
     view.apply(TenantRetired(tenant="vision"))
     assert not view.users.of("vision")
     assert denial(view, register()).reason == "unknown_tenant"
+
+
+def test_a_user_of_whom_an_address_alone_is_left_is_deleted_too(view: AccessView) -> None:
+    view.apply(
+        SecretStored(
+            tenant="vision", name=MAIL + "eve", version=1, sealed=SEALED, set_by="key:k", set_at=1
+        )
+    )
+    deleted = grant(view, DeleteUser(tenant="vision", user="eve"))
+    assert deleted.others == (SecretDeleted(tenant="vision", name=MAIL + "eve"),)

@@ -15,10 +15,11 @@ from shared.contracts.bookkeeping import TenantNoted, UserNoted
 from shared.contracts.bounds import TenantBounds, UserBounds
 from shared.contracts.command_answers import CommandRefused
 from shared.contracts.job_commands import SubmitJob
+from shared.contracts.transfers import Transferred
 from shared.contracts.users import UserDeleted, UserRegistered
 from shared.ledger.decider import Input
 from tests.harness.decider import an_input
-from tests.services.admission.core.cases import cancel, command, placed, pool, submit, when
+from tests.services.admission.core.cases import POOL, cancel, command, placed, pool, submit, when
 
 
 def bounded(**bounds: Any) -> AdmissionState:
@@ -106,3 +107,15 @@ def test_bounds_come_from_access_and_end_with_the_user_or_its_tenant() -> None:
     again = TenantRegistered(tenant="acme", default_pool="main")
     when(state, an_input(TenantRetired(tenant="acme"), "access"), an_input(again, "access"))
     assert not state.users["acme"], "registered anew in the same batch, it has no users"
+
+
+@pytest.mark.parametrize("bounds", [{"max_open_jobs": 0}, {"pools": ["other"]}])
+def test_a_job_that_comes_from_another_pool_was_accepted_there(bounds: Any) -> None:
+    before = Transferred(from_job_id="a", from_pool="first", first_job_id="a", transfers=1)
+    state = bounded(**bounds)
+    assert isinstance(outcome(state, submit("j", user="ada")), JobRejected | CommandRefused)
+    arrived = submit("j", user="ada", pools=("first", "main"), transferred=before)
+    noted = UserNoted(tenant="acme", user="ada", bounds=UserBounds.model_validate(bounds))
+    finished = POOL.model_copy(update={"release": 1})
+    there = pool(finished, TenantNoted(tenant="acme"), noted)
+    assert isinstance(outcome(there, arrived), JobAdmitted)

@@ -171,3 +171,10 @@ async def test_last_lines_that_are_not_there_yet_hold_up_no_look() -> None:
                 await asyncio.sleep(0.01)
         assert tails == {over.uid: ("sorry",)}
     assert kubelet.requests == 1
+
+
+async def test_a_stream_that_breaks_while_its_program_is_quiet_is_no_failure() -> None:
+    kubelet = BreakingKubelet(*[b""] * 1000)
+    kubelet.goes_on.set()
+    async with logs_of(kubelet) as logs:
+        await until(lambda: logs.read(gang_pod(0), 0) == b"" and len(kubelet.since) >= 3)

@@ -283,3 +283,15 @@ def test_a_program_that_cannot_begin_says_why(
     folder.start(7000)
     end = running.end()
     assert (end.exit_code, end.reason) == (code, reason)
+
+
+def test_a_lease_that_ends_before_the_start_fails_its_worker(
+    folder: RayFolder, dashboard: Dashboard
+) -> None:
+    """Ray counts it among the failed, and the rest of its gang does not begin without it."""
+    running = Worker(folder, dashboard, "echo ran", stop_after_s=2.0)
+    eventually(lambda: folder.progress().ready == REF)
+    dashboard.status = "FAILED"
+    assert running.process.wait(PATIENCE_S) == 1
+    folder.start(7000)
+    assert folder.output(0, 0) == b""

@@ -137,3 +137,14 @@ def test_unknown_ids_change_nothing() -> None:
     state.end_plan("p")
     state.close_fault("j", "f", 1, ended=True)
     assert state == MitigationState()
+
+
+def test_a_fault_of_another_node_between_turns_takes_nothing_from_their_loss() -> None:
+    state = MitigationState()
+    for turn, node in enumerate(("n0", "n1", "n0", "n1", "n0")):
+        own = OpenFault(f"j/1/0/{turn}", node, "compute", 1.0)
+        state.open_fault("j", "acme", 1, own, turn * 20)
+        lost_s = state.episodes["j"].lost_s
+        assert lost_s == pytest.approx(5 * (turn // 2)), "half of each turn of the same node"
+        state.close_fault("j", own.fault_id, turn * 20 + 10, ended=True)
+    assert [lull.node_ids for lull in state.lulls["j"]] == [("n1",), ("n0",)]

@@ -78,3 +78,16 @@ def test_a_scheduler_that_no_pool_can_have_is_refused_by_name(name: str, rule: s
     (proposal,) = only(GpusAllotted, typed(name).submit(job("one", 4)))
     assert name in proposal.refused
     assert rule in proposal.refused
+
+
+def test_a_memory_that_no_record_holds_is_refused_where_it_was_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Remembers(Greedy):
+        def rank(self, view: ClusterView, memory: Memory) -> list[str]:
+            memory["past"] = "x" * request.MEMORY_BYTES
+            return super().rank(view, memory)
+
+    monkeypatch.setattr(request, "scheduler_of", lambda name: Remembers())
+    (proposal,) = only(GpusAllotted, typed("nonsense").submit(job("one", 4)))
+    assert "must be at most 200000" in proposal.refused and proposal.memory == "{}"
