@@ -23,6 +23,8 @@ from tests.services.gateway.stack import Stack
 from tests.shared.ledger_events import node_joined
 
 MAIN, SIDE = 1, 2
+LATER_MS = 4_000_000_000_000
+"""After every run of this test."""
 SPEC = JobSpec(
     name="several",
     command=("run", "canary-argv"),
@@ -158,9 +160,9 @@ async def test_why_names_the_other_pools_and_the_start_is_that_of_the_first(pool
         job_id="s5",
         tenant="ada",
         pool="side",
-        p10_at=1,
-        p50_at=2,
-        p90_at=3,
+        p10_at=LATER_MS,
+        p50_at=LATER_MS + 1,
+        p90_at=LATER_MS + 2,
         coverage=None,
         samples=0,
     )
@@ -169,7 +171,7 @@ async def test_why_names_the_other_pools_and_the_start_is_that_of_the_first(pool
     [side] = why["other_pools"]
     assert (side["pool"], side["rule"], side["waiting"]) == ("side", None, 1)
     assert why["start"] == side["start"]
-    assert (why["start"]["pool"], why["start"]["p50_at"]) == ("side", 2)
+    assert (why["start"]["pool"], why["start"]["p50_at"]) == ("side", LATER_MS + 1)
     _, row, _ = await pools.call("GET", "/v1/jobs/t5")
     assert row["start"] == side["start"]
     _, other, _ = await pools.call("GET", "/v1/jobs/s5/why")
