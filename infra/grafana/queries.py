@@ -21,3 +21,11 @@ def rate(name: str, by: str, where: str = "") -> str:
 def quantile(share: float, histogram: str, by: str, where: str = "") -> str:
     buckets = f"rate({histogram}_bucket{{{where}}}[{RANGE}])"
     return f"histogram_quantile({share}, sum by ({by}, le) ({buckets}))"
+
+
+def p50_and_p99(histogram: str) -> tuple[Query, Query]:
+    """Return two quantiles of the times that a service measures."""
+    return (
+        q(quantile(0.5, histogram, "service"), "p50"),
+        q(quantile(0.99, histogram, "service"), "p99"),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from infra.grafana.panels import Board, Panel
-from infra.grafana.queries import POOL, POOLS, q, quantile, rate
+from infra.grafana.queries import POOL, POOLS, p50_and_p99, q, quantile, rate
 
 PLACEMENT = Board(
     "berth-placement",
@@ -62,28 +62,14 @@ PLACEMENT = Board(
             "ops",
             text="late, died, refused: greedy planned the round alone.",
         ),
-        Panel(
-            "solve time",
-            (
-                q(quantile(0.5, "berth_solve_seconds", "service"), "p50"),
-                q(quantile(0.99, "berth_solve_seconds", "service"), "p99"),
-            ),
-            "s",
-        ),
+        Panel("solve time", p50_and_p99("berth_solve_seconds"), "s"),
         Panel(
             "proposals of schedulers by outcome",
             (q(rate("berth_proposals_total", "status"), "{{status}}"),),
             "ops",
             text="late, died: the last plan stands.",
         ),
-        Panel(
-            "proposal time",
-            (
-                q(quantile(0.5, "berth_propose_seconds", "service"), "p50"),
-                q(quantile(0.99, "berth_propose_seconds", "service"), "p99"),
-            ),
-            "s",
-        ),
+        Panel("proposal time", p50_and_p99("berth_propose_seconds"), "s"),
         Panel(
             "placed, preempted, moved, resized",
             tuple(
