@@ -5,14 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import re
-from contextlib import suppress
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from services.executor.core.engines.contract import GangProgress
 from services.executor.core.engines.noted import BEGUN, DECIDED, FORBIDDEN, output_name, parse_end
 from services.executor.core.engines.output_lines import TAIL_BYTES, last_lines
-from services.executor.engines.engine import OutputUnreadable
+from services.executor.engines.engine import EngineAway, OutputUnreadable
 from services.executor.engines.tenant_files import read_file, reading_problem, size_of
 
 CHUNK_BYTES = 256 * 1024
@@ -20,15 +22,24 @@ NOTE_BYTES = 256
 END_NAME = re.compile(r"rank-([0-9]{1,5})\.end")
 
 
-class NotedFolder:
+@contextmanager
+def reachable(root: Path) -> Iterator[None]:
+    """Raise EngineAway where the folder of all gangs fails: nothing may be concluded from it."""
+    try:
+        yield
+    except OSError as error:
+        raise EngineAway(f"{root}: {error.strerror}") from None
+
+
+class NotedFolder(ABC):
     """The folder of one gang; an engine adds how its processes stand ready."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @abstractmethod
     def ready(self) -> str:
         """Return the ref of the job that stands ready, "" if none does."""
-        raise NotImplementedError
 
     def forbid(self) -> None:
         """Let no program ever begin; without effect where one has."""

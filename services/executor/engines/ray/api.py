@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 class RayRefusal(Exception):
-    """Ray does not take this job; the text is what it said."""
+    """Ray does not take this job; the text is Ray's."""
 
 
 class RayApi:

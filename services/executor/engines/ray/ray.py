@@ -26,6 +26,7 @@ from services.executor.core.ray.names import ref_of, submission_id
 from services.executor.core.ray.parse import jobs_of, living_gangs, nodes_of, own_rows, unproven
 from services.executor.core.ray.submission import RayOptions, job_requests, wrapper_inputs
 from services.executor.engines.engine import EngineAway
+from services.executor.engines.noted_folder import reachable
 from services.executor.engines.ray import worker
 from services.executor.engines.ray.api import RayApi, RayRefusal
 from services.executor.engines.ray.folder import RayFolder
@@ -72,13 +73,13 @@ class RayEngine:
         )
         try:
             gangs, seen = own_rows(jobs), nodes_of(nodes)
-            progress = await asyncio.to_thread(self._progress, {*identities, *living_gangs(gangs)})
-            held = await self._held(unproven(gangs, progress))
+            with reachable(self._root):
+                names = {*identities, *living_gangs(gangs)}
+                progress = await asyncio.to_thread(self._progress, names)
+                held = await self._held(unproven(gangs, progress))
             own = {row["submission_id"] for rows in gangs.values() for row in rows}
             work = foreign_jobs(actors, tasks, groups, node_names(nodes), own)
             known = jobs_of(gangs, progress, held)
-        except OSError as error:
-            raise EngineAway(f"{self._root}: {error.strerror}") from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             # Another release of Ray may show its objects in another form.
             raise EngineAway(f"an answer is not understood: {error!r}") from error
@@ -106,10 +107,8 @@ class RayEngine:
         return worker.CLOCK_RATE * (max(stop_after_s, self._options.stop_after_s) + worker.KILL_S)
 
     async def act(self, action: Action) -> Failure | None:
-        try:
+        with reachable(self._root):
             return await self._act(action)
-        except OSError as error:
-            raise EngineAway(f"{self._root}: {error.strerror}") from None
 
     async def _act(self, action: Action) -> Failure | None:
         match action:

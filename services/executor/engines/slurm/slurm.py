@@ -22,7 +22,7 @@ from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.engines.unrunnable import unsupported
 from services.executor.core.slurm.parse import jobs_of, nodes_of
 from services.executor.core.slurm.submission import SlurmOptions, sbatch_arguments
-from services.executor.engines.engine import EngineAway
+from services.executor.engines.noted_folder import reachable
 from services.executor.engines.slurm.commands import CommandFailed, SlurmCommands, words_of
 from services.executor.engines.slurm.folder import GangFolder
 from services.executor.engines.slurm.users import user_name, user_refusal
@@ -70,20 +70,16 @@ class SlurmEngine:
             self._commands.read_json("sinfo", "--json"),
             self._commands.read_json("squeue", "--json"),
         )
-        try:
+        with reachable(self._root):
             progress = await asyncio.to_thread(self._progress, identities)
-        except OSError as error:
-            raise EngineAway(f"{self._root}: {error.strerror}") from None
         return EngineState(nodes_of(nodes, self._partition), jobs_of(jobs, self._users), progress)
 
     def _progress(self, identities: Collection[str]) -> dict[str, GangProgress]:
         return {name: GangFolder(self._root, name).progress() for name in identities}
 
     async def act(self, action: Action) -> Failure | None:
-        try:
+        with reachable(self._root):
             return await self._act(action)
-        except OSError as error:
-            raise EngineAway(f"{self._root}: {error.strerror}") from None
 
     async def _act(self, action: Action) -> Failure | None:
         match action:
