@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from infra.machine.environments import EnvironmentMissing, environment, python_of
 from infra.machine.process import START_S, free_ports
 
@@ -26,7 +28,7 @@ GPUS = 4
 HEAD = "127.0.0.2"
 """Ray takes 127.0.0.1 for an address of the network."""
 ADDRESSES = {node: f"127.0.0.{number}" for number, node in enumerate(NODES, 3)}
-RAY = (b"raylet", b"ray::", b"gcs_server", b"ray/dashboard")
+RAY = ("raylet", "ray::", "gcs_server", "ray/dashboard")
 """Words of the commands of Ray's own processes."""
 COMMON = (
     "--block",
@@ -145,12 +147,13 @@ class RayCluster:
     def jobs(self) -> list[Any]:
         return self.request("GET", "/api/jobs/") or []
 
-    def signal(self, name: str, number: int, words: Sequence[bytes] = RAY) -> None:
+    def signal(self, name: str, number: int, words: Sequence[str] = RAY) -> None:
         """Signal the processes on a node with one of these words, Ray's daemons and workers."""
-        for pid in _descendants(self._processes[name].pid):
-            if _has_one(pid, words):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, number)
+        for process in _descendants(self._processes[name].pid):
+            with suppress(psutil.NoSuchProcess):
+                command = " ".join(process.cmdline())
+                if any(word in command for word in words):
+                    process.send_signal(number)
 
     def kill(self, name: str) -> None:
         """Kill a node with all of its daemons."""
@@ -160,9 +163,9 @@ class RayCluster:
 
     def stop(self) -> None:
         for name in self._processes:
-            for pid in _descendants(self._processes[name].pid):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            for below in _descendants(self._processes[name].pid):
+                with suppress(psutil.NoSuchProcess):
+                    below.kill()
         for process in self._processes.values():
             process.kill()
             process.wait()
@@ -178,22 +181,11 @@ class RayCluster:
             time.sleep(0.2)
 
 
-def _descendants(pid: int) -> list[int]:
-    """Return the processes below one, the highest first."""
-    pids = []
-    with suppress(OSError):
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            for child in (thread / "children").read_text().split():
-                pids += [int(child), *_descendants(int(child))]
-    return pids
-
-
-def _has_one(pid: int, words: Sequence[bytes]) -> bool:
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
-    return any(word in command for word in words)
+def _descendants(pid: int) -> list[psutil.Process]:
+    """Return the processes below one."""
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).children(recursive=True)
+    return []
 
 
 @contextmanager

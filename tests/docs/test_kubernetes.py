@@ -14,8 +14,8 @@ from infra.kubernetes.cluster import KubernetesCluster
 from infra.kubernetes.control_plane import ADMIN
 from infra.kubernetes.image import IMAGE
 from tests.docs.engine_pages import assert_names_settings_and_reasons, run_page
-from tests.kubernetes_cluster import temporary_cluster
 from tests.pages import ROOT, blocks
+from tests.real_clusters import kubernetes_cluster
 
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
 PAGES_IMAGE = "registry/train:1"
@@ -24,7 +24,7 @@ MANIFESTS = "infra/kubernetes/manifests/"
 
 @pytest.fixture
 def cluster() -> Iterator[KubernetesCluster]:
-    with temporary_cluster() as running:
+    with kubernetes_cluster() as running:
         yield running
 
 

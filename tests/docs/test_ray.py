@@ -13,7 +13,7 @@ import pytest
 from infra.ray.cluster import RayCluster
 from tests.docs.engine_pages import assert_names_settings_and_reasons, run_page
 from tests.pages import ROOT, blocks
-from tests.ray_cluster import temporary_cluster
+from tests.real_clusters import ray_cluster
 
 PAGE = (ROOT / "docs" / "ray.md").read_text()
 FOLDER, ADDRESS = "/shared/berth", "http://ray-head:8265"
@@ -21,7 +21,7 @@ FOLDER, ADDRESS = "/shared/berth", "http://ray-head:8265"
 
 @pytest.fixture
 def cluster() -> Iterator[RayCluster]:
-    with temporary_cluster() as running:
+    with ray_cluster() as running:
         yield running
 
 

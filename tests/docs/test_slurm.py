@@ -13,7 +13,7 @@ import pytest
 from infra.slurm.cluster import SlurmCluster
 from tests.docs.engine_pages import assert_names_settings_and_reasons, run_page
 from tests.pages import ROOT, blocks
-from tests.slurm_cluster import temporary_cluster
+from tests.real_clusters import slurm_cluster
 
 PAGE = (ROOT / "docs" / "slurm.md").read_text()
 MIXED = (ROOT / "docs" / "mixed-pools.md").read_text()
@@ -22,7 +22,7 @@ FOLDER = "/shared/berth"
 
 @pytest.fixture
 def cluster() -> Iterator[SlurmCluster]:
-    with temporary_cluster() as running:
+    with slurm_cluster() as running:
         yield running
 
 

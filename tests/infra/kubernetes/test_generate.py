@@ -13,7 +13,7 @@ from infra.kubernetes.cluster import KubernetesCluster
 from infra.kubernetes.control_plane import ADMIN, MANIFESTS
 from infra.kubernetes.generate import BASE
 from infra.kubernetes.workloads import deployed
-from tests.kubernetes_cluster import temporary_control_plane
+from tests.real_clusters import kubernetes_control_plane
 
 pytestmark = [pytest.mark.process, pytest.mark.parts]
 DEPLOY = BASE.parent
@@ -22,7 +22,7 @@ STRIMZI = {"kafkas": "Kafka", "kafkanodepools": "KafkaNodePool", "kafkausers": "
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KubernetesCluster]:
-    with temporary_control_plane() as running:
+    with kubernetes_control_plane() as running:
         running.apply(yaml.safe_dump_all(map(definition, STRIMZI.items())))
         yield running
 

@@ -78,7 +78,7 @@ def test_a_change_keeps_what_it_does_not_name_and_null_is_no_bound(view: AccessV
     ("command", "reason"),
     [
         (register(max_job_gpus=3), "user_exists"),
-        (register(tenant="nobody"), "unknown_tenant"),
+        (register(tenant="absent"), "unknown_tenant"),
         (register("unknown"), "name_reserved"),
         (register("bob", pools=["other"]), "unknown_pool"),
         (update("bob", max_job_gpus=3), "unknown_user"),

@@ -16,7 +16,7 @@ from services.executor.settings import ExecutorSettings
 from tests.services.executor.conformance.stages import EngineStage, pools
 
 STOP_AFTER_S = 60.0
-WRAPPER = b"worker.py"
+WRAPPER = "worker.py"
 OVER = ("SUCCEEDED", "FAILED", "STOPPED")
 
 

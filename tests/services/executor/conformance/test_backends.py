@@ -24,7 +24,7 @@ from shared.contracts.reports import (
     WorkerRefused,
     WorkerStopped,
 )
-from tests import kubernetes_cluster, ray_cluster, slurm_cluster
+from tests import real_clusters
 from tests.services.executor.conformance.agent_stage import AgentStage
 from tests.services.executor.conformance.kubernetes_stage import KubernetesStage
 from tests.services.executor.conformance.ray_stage import RayStage
@@ -38,13 +38,13 @@ LONG = "echo begun; sleep 300"
 
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[SlurmCluster]:
-    with slurm_cluster.temporary_cluster() as running:
+    with real_clusters.slurm_cluster() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def kubernetes() -> Iterator[KubernetesCluster]:
-    with kubernetes_cluster.temporary_cluster() as running:
+    with real_clusters.kubernetes_cluster() as running:
         running.apply((MANIFESTS / "executor.yaml").read_text())
         running.apply((MANIFESTS / "admission.yaml").read_text())
         yield running
@@ -52,7 +52,7 @@ def kubernetes() -> Iterator[KubernetesCluster]:
 
 @pytest.fixture(scope="module")
 def ray() -> Iterator[RayCluster]:
-    with ray_cluster.temporary_cluster() as running:
+    with real_clusters.ray_cluster() as running:
         yield running
 
 

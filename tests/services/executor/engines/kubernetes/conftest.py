@@ -16,15 +16,15 @@ from services.executor.core.kubernetes.names import gang_name
 from services.executor.engines.kubernetes.access import access_of
 from services.executor.engines.kubernetes.api import KubernetesApi
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
-from tests.kubernetes_cluster import temporary_control_plane
 from tests.patience import PATIENCE_S, until
+from tests.real_clusters import kubernetes_control_plane
 from tests.services.executor.core.engines.looks import gang_of, placed_history
 from tests.services.executor.engines.kubernetes.real_api import NAMESPACE, PODS
 
 
 @pytest.fixture(scope="package")
 def cluster() -> Iterator[KubernetesCluster]:
-    with temporary_control_plane() as running:
+    with kubernetes_control_plane() as running:
         for name in ("executor", "tenant", "admission"):
             running.apply((MANIFESTS / f"{name}.yaml").read_text())
         yield running

@@ -12,7 +12,7 @@ from infra.kubernetes.control_plane import EXECUTOR, MANIFESTS, ApiError
 from shared.contracts.attempts import JobCancelled, JobPreempted, JobSucceeded
 from shared.contracts.placement import JobHeld
 from shared.contracts.reports import WorkerReady
-from tests.kubernetes_cluster import temporary_cluster
+from tests.real_clusters import kubernetes_cluster
 from tests.services.executor.engines.kubernetes.pod_stage import PodStage
 
 pytestmark = [pytest.mark.process, pytest.mark.parts]
@@ -21,7 +21,7 @@ LONG = "echo ran; sleep 300"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KubernetesCluster]:
-    with temporary_cluster() as running:
+    with kubernetes_cluster() as running:
         running.apply((MANIFESTS / "executor.yaml").read_text())
         running.apply((MANIFESTS / "admission.yaml").read_text())
         yield running

@@ -14,11 +14,11 @@ from services.executor.engines.engine import EngineAway
 from services.executor.engines.ray import worker
 from services.executor.engines.ray.api import RayApi
 from shared.contracts.reports import WorkerExited
-from tests.ray_cluster import temporary_cluster
+from tests.real_clusters import ray_cluster
 from tests.services.executor.conformance.ray_stage import OVER, RayStage
 
 pytestmark = [pytest.mark.process, pytest.mark.long]
-DASHBOARD = (b"ray/dashboard/dashboard.py", b"ray-dashboard-")
+DASHBOARD = ("ray/dashboard/dashboard.py", "ray-dashboard-")
 """Words of the commands of the dashboard, which runs on the head, and of its parts."""
 REQUEST = (
     "import sys, urllib.request as u, worker;"
@@ -28,7 +28,7 @@ REQUEST = (
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
-    with temporary_cluster(token="5" * 64) as running:
+    with ray_cluster(token="5" * 64) as running:
         yield running
 
 

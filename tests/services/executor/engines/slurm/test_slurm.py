@@ -12,9 +12,9 @@ from services.executor.engines.slurm.commands import SlurmCommands
 from services.executor.engines.slurm.folder import GangFolder
 from services.executor.engines.slurm.slurm import SlurmEngine, refusal_words
 from shared.contracts.reports import WorkerRefused
+from tests.real_clusters import slurm_cluster
 from tests.services.executor.conformance.stages import SlurmStage
 from tests.services.executor.core.engines.looks import IDENTITY
-from tests.slurm_cluster import temporary_cluster
 
 
 def test_a_refusal_has_slurms_own_words_once() -> None:
@@ -42,7 +42,7 @@ async def test_output_that_may_not_be_read_is_no_empty_output(tmp_path: Path) ->
 async def test_a_job_runs_as_the_user_of_its_tenant_and_an_unknown_one_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with temporary_cluster() as cluster:
+    with slurm_cluster() as cluster:
         monkeypatch.setenv("SLURM_CONF", cluster.environment["SLURM_CONF"])
         stage = SlurmStage(tmp_path, cluster)
         stage.options = SlurmOptions("main", "daemon")

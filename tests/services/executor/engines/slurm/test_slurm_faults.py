@@ -17,9 +17,9 @@ from services.executor.engines.slurm.commands import SlurmCommands
 from services.executor.engines.slurm.slurm import SlurmEngine
 from services.executor.settings import ExecutorSettings
 from shared.contracts.reports import WorkerExited, WorkerReady
+from tests.real_clusters import slurm_cluster
 from tests.services.executor.conformance.stages import SlurmStage
 from tests.services.executor.facts import started
-from tests.slurm_cluster import temporary_cluster
 
 pytestmark = [pytest.mark.process, pytest.mark.parts]
 TWICE = '#!/bin/sh\n{sbatch} "$@" > /dev/null\nexec {sbatch} "$@"\n'
@@ -28,7 +28,7 @@ TWICE = '#!/bin/sh\n{sbatch} "$@" > /dev/null\nexec {sbatch} "$@"\n'
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[SlurmCluster]:
-    with temporary_cluster() as running:
+    with slurm_cluster() as running:
         yield running
 
 
