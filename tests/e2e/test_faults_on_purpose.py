@@ -11,15 +11,10 @@ import pytest
 from infra.supervisor import supervise
 from infra.supervisor.stack import AGENT as OWN_AGENT
 from tests.e2e.agents.jobs import berth
+from tests.e2e.slow_jobs import events, second_attempt, virtual_nodes
 from tests.e2e.stand import POOL, Json, Stand, a_stand, eventually
 
-NODES = {
-    "pool": POOL,
-    "backend": "virtual",
-    "nodes": [
-        {"id": "n-{0..7}", "count": 8, "gpu_type": "a100", "gpus": 1, "cpus": 8, "mem_gib": 64}
-    ],
-}
+NODES = virtual_nodes(8)
 WITHIN_S = 240.0
 COST_S = 8
 """That a migration is taken to cost: more than one turn of a flapping fault loses."""
@@ -48,20 +43,9 @@ def gang(stand: Stand, workers: int) -> tuple[str, list[str]]:
     return job_id, [str(name) for name in stand.until(job_id, "running")["nodes"]]
 
 
-def of_type(stand: Stand, job_id: str, type: str, level: str = "migrate") -> list[Json]:
-    timeline = stand.get(f"/v1/jobs/{job_id}/timeline?limit=1000") or {"items": []}
-    rows = [row["data"] for row in timeline["items"] if row["type"] == type]
-    return [row for row in rows if row.get("level", level) == level]
-
-
 def suspected(stand: Stand, job_id: str) -> list[str]:
     """Return the nodes of its suspicions; a job as a whole has none."""
-    return sorted({r["node_id"] for r in of_type(stand, job_id, "fault.suspected.v1")} - {""})
-
-
-def again(stand: Stand, job_id: str) -> Json | None:
-    row = stand.job(job_id)
-    return row if row and row["phase"] == "running" and row["attempt"] == 2 else None
+    return sorted({r["node_id"] for r in events(stand, job_id, "fault.suspected.v1")} - {""})
 
 
 def kill(stand: Stand, name: str) -> None:
@@ -84,9 +68,9 @@ def test_a_job_leaves_a_node_that_is_slow_in_turns(stand: Stand) -> None:
     berth(stand, "pools", "set", POOL, "mitigation=automatic")
     job_id, nodes = gang(stand, 4)
     berth(stand, "inject", "flap", "--node", nodes[1], "--factor", "3", "--for", "30m")
-    row = eventually(lambda: again(stand, job_id), WITHIN_S)
+    row = eventually(lambda: second_attempt(stand, job_id), WITHIN_S)
     assert nodes[1] not in row["nodes"]
-    [applied, *_] = of_type(stand, job_id, "mitigation.applied.v1")
+    [applied, *_] = events(stand, job_id, "mitigation.applied.v1", "migrate")
     assert applied["node_ids"] == [nodes[1]]
     end(stand, job_id, nodes[1])
 
@@ -102,16 +86,20 @@ def test_two_faults_are_one_plan_and_kills_in_its_middle_neither_lose_nor_repeat
 
     eventually(lambda: suspected(stand, job_id) == slow, WITHIN_S)
     berth(stand, "pools", "set", POOL, "mitigation=approve")
-    [plan, *_] = eventually(lambda: of_type(stand, job_id, "mitigation.planned.v1"), WITHIN_S)
+    [plan, *_] = eventually(
+        lambda: events(stand, job_id, "mitigation.planned.v1", "migrate"), WITHIN_S
+    )
     assert sorted(plan["node_ids"]) == slow
     kill(stand, "failslow")
     berth(stand, "faults", "approve", plan["plan_id"])
     for name in ("failslow", "executor-virtual", "placement"):
         kill(stand, name)
-    row = eventually(lambda: again(stand, job_id), WITHIN_S)
+    row = eventually(lambda: second_attempt(stand, job_id), WITHIN_S)
     assert not set(slow) & set(row["nodes"])
-    assert len(of_type(stand, job_id, "mitigation.applied.v1")) == 1
-    [carried] = eventually(lambda: of_type(stand, job_id, "mitigation.carried-out.v1"), WITHIN_S)
+    assert len(events(stand, job_id, "mitigation.applied.v1", "migrate")) == 1
+    [carried] = eventually(
+        lambda: events(stand, job_id, "mitigation.carried-out.v1", "migrate"), WITHIN_S
+    )
     assert carried["plan_id"] == plan["plan_id"]
     end(stand, job_id, *slow)
     assert stand.verify().violations == []
@@ -120,9 +108,13 @@ def test_two_faults_are_one_plan_and_kills_in_its_middle_neither_lose_nor_repeat
 def test_a_job_that_ends_takes_its_faults_and_its_plan_with_it(stand: Stand) -> None:
     job_id, nodes = gang(stand, 4)
     berth(stand, "inject", "slow", "--node", nodes[2], "--factor", "3", "--for", "30m")
-    [plan, *_] = eventually(lambda: of_type(stand, job_id, "mitigation.planned.v1"), WITHIN_S)
+    [plan, *_] = eventually(
+        lambda: events(stand, job_id, "mitigation.planned.v1", "migrate"), WITHIN_S
+    )
     berth(stand, "cancel", job_id)
-    cleared = eventually(lambda: of_type(stand, job_id, "mitigation.cleared.v1"), WITHIN_S)
+    cleared = eventually(
+        lambda: events(stand, job_id, "mitigation.cleared.v1", "migrate"), WITHIN_S
+    )
     assert {row["reason"] for row in cleared} == {"job_ended"}
     path = f"/v1/faults/plans/{plan['plan_id'].replace('/', '%2F')}/approve"
     status, ticket = stand.call("POST", path, {"pool": POOL})

@@ -11,6 +11,7 @@ import pytest
 
 from infra.supervisor.stack import AGENT as OWN_AGENT
 from tests.e2e.agents.jobs import berth
+from tests.e2e.slow_jobs import events
 from tests.e2e.stand import POOL, Json, Stand, a_stand, eventually
 
 WORKERS = 6
@@ -40,11 +41,6 @@ def stand() -> Iterator[Stand]:
     with a_stand(OWN_AGENT, "throttle", nodes=NODES) as stand:
         berth(stand, "pools", "set", POOL, *SETTINGS)
         yield stand
-
-
-def events(stand: Stand, job_id: str, type: str) -> list[Json]:
-    timeline = stand.get(f"/v1/jobs/{job_id}/timeline") or {"items": []}
-    return [row["data"] for row in timeline["items"] if row["type"] == type]
 
 
 def one_or_more(stand: Stand, job_id: str, type: str) -> list[Json]:

@@ -18,6 +18,7 @@ import pytest
 from infra.supervisor.stack import AGENT as OWN_AGENT
 from tests.e2e.agents.jobs import berth, output
 from tests.e2e.joined import a_joined_node
+from tests.e2e.slow_jobs import events
 from tests.e2e.stand import LOCAL_POOL, Json, Stand, a_stand, eventually
 
 pytestmark = [pytest.mark.stack, pytest.mark.parts]
@@ -69,11 +70,6 @@ def submit(stand: Stand, slow: Path, adapted: Path) -> str:
         return ticket if status == 202 else None
 
     return str(eventually(taken)["job_id"])
-
-
-def events(stand: Stand, job_id: str, type: str) -> list[Json]:
-    timeline = stand.get(f"/v1/jobs/{job_id}/timeline") or {"items": []}
-    return [row["data"] for row in timeline["items"] if row["type"] == type]
 
 
 def test_a_pipeline_follows_the_advice_and_recovers(stand: Stand, tmp_path: Path) -> None:

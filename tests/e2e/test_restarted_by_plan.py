@@ -8,16 +8,11 @@ import pytest
 
 from infra.supervisor.stack import AGENT as OWN_AGENT
 from tests.e2e.agents.jobs import berth
+from tests.e2e.slow_jobs import events, second_attempt, virtual_nodes
 from tests.e2e.stand import POOL, Json, Stand, a_stand, eventually
 
 WORKERS = 4
-NODES = {
-    "pool": POOL,
-    "backend": "virtual",
-    "nodes": [
-        {"id": "n-{0..3}", "count": 4, "gpu_type": "a100", "gpus": 1, "cpus": 8, "mem_gib": 64}
-    ],
-}
+NODES = virtual_nodes(4)
 WITHIN_S = 120.0
 SETTINGS = ("time_scale=20", "mitigation_share=0.3", "migration_cost_s=10", "allow_injection=true")
 
@@ -29,12 +24,6 @@ def stand() -> Iterator[Stand]:
     with a_stand(OWN_AGENT, "throttle", nodes=NODES) as stand:
         berth(stand, "pools", "set", POOL, *SETTINGS)
         yield stand
-
-
-def of_level(stand: Stand, job_id: str, type: str, level: str) -> list[Json]:
-    timeline = stand.get(f"/v1/jobs/{job_id}/timeline") or {"items": []}
-    rows = [row["data"] for row in timeline["items"] if row["type"] == type]
-    return [row for row in rows if row["level"] == level]
 
 
 def test_advice_is_acknowledged_and_a_job_without_room_elsewhere_is_restarted(stand: Stand) -> None:
@@ -50,7 +39,7 @@ def test_advice_is_acknowledged_and_a_job_without_room_elsewhere_is_restarted(st
     berth(stand, "inject", "slow", "--node", "n-2", "--factor", "4", "--for", "60m")
 
     def plans(level: str) -> list[Json]:
-        return of_level(stand, job_id, "mitigation.planned.v1", level)
+        return events(stand, job_id, "mitigation.planned.v1", level)
 
     [advice] = eventually(lambda: plans("redistribute"), WITHIN_S)
     assert (advice["actor"], advice["node_ids"]) == ("framework", ["n-2"])
@@ -58,16 +47,16 @@ def test_advice_is_acknowledged_and_a_job_without_room_elsewhere_is_restarted(st
     eventually(lambda: approve in berth(stand, "why-slow", job_id), WITHIN_S)
     berth(stand, "faults", "approve", advice["plan_id"], "--reason", "fewer micro-batches")
     [known] = eventually(
-        lambda: of_level(stand, job_id, "mitigation.applied.v1", "redistribute"), WITHIN_S
+        lambda: events(stand, job_id, "mitigation.applied.v1", "redistribute"), WITHIN_S
     )
     assert (known["by"], known["reason"]) == ("operator", "fewer micro-batches")
     assert approve not in berth(stand, "why-slow", job_id)
 
     berth(stand, "pools", "set", POOL, "mitigation=automatic")
     [restart, *_] = eventually(lambda: plans("restart"), WITHIN_S)
-    tries = of_level(stand, job_id, "mitigation.applied.v1", "migrate")
+    tries = events(stand, job_id, "mitigation.applied.v1", "migrate")
     assert len(tries) > 1, "it had no room elsewhere"
-    row = eventually(lambda: again(stand, job_id), WITHIN_S)
+    row = eventually(lambda: second_attempt(stand, job_id), WITHIN_S)
     assert sorted(row["nodes"]) == ["n-0", "n-1", "n-2", "n-3"]
     turned_down = "not carried out before it was over, as no other node had room"
     eventually(lambda: turned_down in berth(stand, "why-slow", job_id), WITHIN_S)
@@ -75,8 +64,3 @@ def test_advice_is_acknowledged_and_a_job_without_room_elsewhere_is_restarted(st
     assert f"plan {restart['plan_id']}" in words
     assert "restart from a checkpoint" in words and "it restarts where it ran" in words
     assert stand.verify().violations == []
-
-
-def again(stand: Stand, job_id: str) -> Json | None:
-    row = stand.job(job_id)
-    return row if row and row["phase"] == "running" and row["attempt"] == 2 else None
