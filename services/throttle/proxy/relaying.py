@@ -39,6 +39,12 @@ class AnswerRelay:
         self._progress = AnswerProgress(ticket, limit)
         self.reason = ""
         """Why the answer is not complete; empty if it is."""
+        self._client: ClientStream | None = None
+
+    @property
+    def has_passed_all(self) -> bool:
+        """Return whether the client was sent the last event of a stream that did not fail."""
+        return self._client is not None and self._client.has_all and not self._count.failed
 
     async def pass_on(
         self, answer: UpstreamAnswer, headers: Mapping[str, str]
@@ -80,7 +86,7 @@ class AnswerRelay:
     async def _pass_stream(
         self, answer: UpstreamAnswer, headers: Mapping[str, str]
     ) -> web.StreamResponse:
-        client = ClientStream(self._request, headers)
+        client = self._client = ClientStream(self._request, headers)
         events = StreamFilter(self._count, shows_usage=self._body.shows_usage)
         try:
             await relay(answer.chunks, events, client, self._progress.report)

@@ -237,10 +237,13 @@ class RequestServer:
             end.outcome = "failed"
             raise
         except ClientGone as gone:
-            end.reason = gone.reason
+            end.reason = "" if relay.has_passed_all else gone.reason
             raise asyncio.CancelledError from None
         finally:
             end.reason = end.reason or relay.reason
+            if relay.has_passed_all and not end.reason:
+                # OpenAI's client closes the connection at the last event, before the engine does.
+                end.outcome = "completed"
             dispatcher.finish(ticket, end.report(ticket.request_id))
             if not end.is_refused:
                 self._prompts.learn(

@@ -53,6 +53,8 @@ class ClientStream:
         self._request = request
         self._timeout_s = write_timeout_s
         self.response = web.StreamResponse(headers={**HEADERS, **headers})
+        self.has_all = False
+        """Whether the last event of the answer was sent: a client may leave behind it."""
 
     @property
     def is_open(self) -> bool:
@@ -144,6 +146,7 @@ async def relay(
         progress(events.count)
         if data:
             await client.write(data)
+        client.has_all = events.count.has_ended
     rest = events.end()
     progress(events.count)
     if not events.count.is_complete:

@@ -140,6 +140,11 @@ class TokenCount:
         return self.chunks > 0
 
     @property
+    def has_ended(self) -> bool:
+        """Return whether the last event of the stream arrived, behind which nothing is of use."""
+        return self._ended
+
+    @property
     def is_complete(self) -> bool:
         """Return whether the stream may end here: it is finished, or each answer has its reason."""
         return self._ended or self._finished >= self._answers
