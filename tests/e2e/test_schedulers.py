@@ -89,6 +89,17 @@ def history(stand: Stand, job_id: str) -> list[Json]:
     return eventually(whole)
 
 
+def until_it_proposes(stand: Stand, pool: str, scheduler: str, **spec: object) -> None:
+    """Wait until a job is placed by the scheduler, whose process a busy machine may start late."""
+
+    def is_placed_by_it() -> bool:
+        job_id = submitted(stand, pool, simulated={"duration_s": 600}, **spec)
+        [placed, *_] = of_type(history(stand, job_id), "placed")
+        return bool(placed["policy"].endswith(f"+{scheduler}"))
+
+    eventually(is_placed_by_it)
+
+
 def of_type(events: list[Json], kind: str) -> list[Json]:
     return [dict(event["data"]) for event in events if event["type"] == f"job.{kind}.v1"]
 
@@ -96,6 +107,7 @@ def of_type(events: list[Json], kind: str) -> list[Json]:
 def test_gavel_shares_the_time_of_two_types(stand: Stand) -> None:
     """Three gangs that are four times as fast on one type, and one that is alike on both."""
     rest = {"gang": {"workers": 4}, "checkpoint_interval_s": 30, "grace_s": 0.1}
+    until_it_proposes(stand, "typed", "gavel", **rest)
     rest |= {"simulated": {"duration_s": 7200}}
     gain = [
         submitted(stand, "typed", gpu_speeds={"fast": 4.0, "slow": 1.0}, **rest) for _ in range(3)
@@ -119,6 +131,7 @@ def test_afs_resizes_elastic_jobs(stand: Stand) -> None:
     elastic = {"min_workers": 1, "max_workers": 8}
     rest: Json = {"gang": {"workers": 4}, "elastic": elastic}
     rest |= {"checkpoint_interval_s": 30, "grace_s": 0.1}
+    until_it_proposes(stand, "elastic", "afs", **rest)
     long = submitted(stand, "elastic", walltime_s=36000, simulated={"duration_s": 14400}, **rest)
     stand.until(long, "running")
     short = submitted(stand, "elastic", walltime_s=3600, simulated={"duration_s": 1200}, **rest)

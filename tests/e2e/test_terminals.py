@@ -101,6 +101,19 @@ def in_terminal(stand: Stand, job: str, script: str) -> subprocess.Popen[str]:
     return process
 
 
+def programs_with(word: str) -> list[psutil.Process]:
+    """Return the processes that have the word as an argument."""
+    processes = psutil.process_iter(["cmdline"])
+    return [process for process in processes if word in (process.info["cmdline"] or ())]
+
+
+def stands_still(program: psutil.Process) -> bool:
+    """Return whether a program that has written something writes no more within a second."""
+    before = program.io_counters().write_chars
+    time.sleep(1)
+    return 0 < before == program.io_counters().write_chars
+
+
 def marked() -> list[psutil.Process]:
     """Return living programs of terminals of this test."""
     return [
@@ -226,8 +239,8 @@ def test_a_user_who_goes_takes_the_programs_along(stand: Stand, job: str) -> Non
 
 def test_a_reader_who_stands_still_holds_up_the_program_alone(stand: Stand, job: str) -> None:
     process = in_terminal(stand, job, "exec head -c 300000000 /dev/zero")
-    time.sleep(3)
-    [program] = [p for p in psutil.process_iter(["cmdline"]) if "300000000" in p.info["cmdline"]]
+    [program] = eventually(lambda: programs_with("300000000"))
+    eventually(lambda: stands_still(program))
     before = program.io_counters().write_chars
     assert before < 60_000_000
     assert run(stand, "exec", job, "--", "echo", "still").stdout == "still\n"

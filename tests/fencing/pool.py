@@ -131,7 +131,8 @@ def is_far(lease: dict[str, Any]) -> bool:
 
 
 def step_of(node: JoinedNode, job_id: str) -> dict[str, Any]:
-    [allocation_id] = node.workers_of(job_id)
+    # The agent writes its status some time after the worker's first tick.
+    [allocation_id] = eventually(lambda: node.workers_of(job_id))
     return node.step(allocation_id)
 
 
