@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from berth_agent import VERSION, file_names
-from berth_agent.core.gpu_health import differences
+from berth_agent.core.gpu_inventory import differences
 from berth_agent.linux import files
 from berth_agent.linux.clocks import boot_ms, wall_ms
 from berth_agent.linux.nvml import Nvml

@@ -93,6 +93,8 @@ class GpuReading(read.Message):
     """Instances that MIG splits it into; absent: MIG is off."""
     mig_uuids: tuple[str, ...] = ()
     """UUIDs of these instances, where the driver says them."""
+    mig_profiles: tuple[str, ...] = ()
+    """Their profiles, as 1g.10gb; empty: not known."""
     xids: tuple[int, ...] = ()
     """Its latest critical Xid errors since the boot."""
     lost: bool = False
@@ -118,6 +120,7 @@ class GpuReading(read.Message):
         "name": read.text(longest=96),
         "mig_instances": read.optional(read.integer(minimum=0, maximum=64)),
         "mig_uuids": read.items(read.text(longest=96), most=64),
+        "mig_profiles": read.items(read.text(longest=32), most=64),
         "xids": read.items(read.integer(minimum=0, maximum=100000), most=8),
         "lost": read.boolean(),
     }

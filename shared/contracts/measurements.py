@@ -51,6 +51,9 @@ class GpuReading(Model):
     mig_uuids: tuple[Annotated[str, Field(max_length=96)], ...] = Field(
         (), max_length=64, description="UUIDs of these instances, where the driver says them"
     )
+    mig_profiles: tuple[Annotated[str, Field(max_length=32)], ...] = Field(
+        (), max_length=64, description="their profiles, as 1g.10gb; empty: not known"
+    )
     xids: tuple[Xid, ...] = Field(
         (), max_length=8, description="its latest critical Xid errors since the boot"
     )

@@ -7,22 +7,31 @@ for each worker. `BERTH_NODE_RANK` and `BERTH_LOCAL_RANK` say where it really is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from berth_agent.messages import Launch
 from berth_agent.token_names import TOKEN
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RESERVED = "BERTH_"
+DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
-def own_variables(launch: Launch, *, node_id: str, token: str, telemetry: str) -> dict[str, str]:
+def own_variables(
+    launch: Launch,
+    *,
+    node_id: str,
+    token: str,
+    telemetry: str,
+    devices: Sequence[str] | None = None,
+) -> dict[str, str]:
     """Return what Berth sets, without `MASTER_PORT`, which comes with the start.
 
-    A prolog and an epilog, which may run as root, get these of a worker and no others.
+    A prolog and an epilog, which may run as root, get these of a worker and no others. `devices`
+    are the names of its GPUs where CUDA does not know them by their numbers.
     """
     return {
-        **_of_gang(launch),
+        **_of_gang(launch, tuple(map(str, launch.gpus)) if devices is None else devices),
         **_of_berth(launch, node_id),
         "BERTH_TELEMETRY": telemetry,
         "BERTH_TELEMETRY_TOKEN": token,
@@ -47,10 +56,10 @@ def master_port_variables(port: int | None) -> dict[str, str]:
     return {} if port is None else {"MASTER_PORT": str(port)}
 
 
-def _of_gang(launch: Launch) -> dict[str, str]:
+def _of_gang(launch: Launch, devices: Sequence[str]) -> dict[str, str]:
     """Variables that torchrun would set, and the GPUs."""
     return {
-        "CUDA_VISIBLE_DEVICES": ",".join(map(str, launch.gpus)),
+        DEVICES: ",".join(devices),
         # Without it CUDA numbers the fastest GPU first, and the indices mean other GPUs.
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "RANK": str(launch.rank),

@@ -7,11 +7,11 @@ has them for the next process of this boot, which takes them up.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from berth_agent.core.gpu_inventory import MigInstance, differences, numbers_of, profile_of
 from berth_agent.messages import GpuReading
 
 FATAL_XIDS = {
@@ -36,9 +36,6 @@ IN_A_ROW = 5
 LONGEST = 512
 XIDS_KEPT = 8
 """Xid errors of a GPU that are remembered, the latest."""
-BETWEEN = "[-_. ]?"
-MODEL = re.compile(rf"(?<![a-z])(?:(gb|gh|rtx|gtx|[abhklmpv]){BETWEEN}(\d{{2,}})|([lt])(4))(?!\d)")
-"""The model in a GPU type, as in `h100-80gb` and `nvidia-l4`; other types name none."""
 
 
 class Conditions(NamedTuple):
@@ -48,7 +45,7 @@ class Conditions(NamedTuple):
     slow: str | None = None
     differs: str | None = None
     faulty: tuple[int, ...] = ()
-    """Numbers of the GPUs that `fault` is about."""
+    """Numbers of the GPUs that `fault` is about; of MIG instances all those of such a GPU."""
     slowed: tuple[int, ...] = ()
 
     @property
@@ -69,6 +66,8 @@ class GpuHealth:
         self._declared = declared
         self._gpu_type = gpu_type
         self._unusable = frozenset(unusable)
+        self.registered: tuple[MigInstance, ...] = ()
+        """The MIG instances that the present incarnation offers, by number, where it has any."""
         self._slow: dict[int, str] = {}
         self._runs: dict[int, int] = {}
         """Readings in a row that differ from what a GPU counts as."""
@@ -108,17 +107,34 @@ class GpuHealth:
         if not readings:
             return ()
         readings = tuple(self._with_errors(reading) for reading in readings)
-        used = [reading for reading in readings if reading.gpu not in self._unusable]
+        used = self._used(readings)
         for reading in used:
             self._follow(reading)
         self.conditions = Conditions(
             _joined(text for reading in used for text in faults(reading)),
             _joined(self._slow[gpu] for gpu in sorted(self._slow)),
-            _joined(differences(self._declared, self._gpu_type, self._unusable, readings)),
-            tuple(reading.gpu for reading in used if any(faults(reading))),
-            tuple(sorted(self._slow)),
+            _joined(
+                differences(
+                    self._declared, self._gpu_type, self._unusable, readings, self.registered
+                )
+            ),
+            self._offered(reading.gpu for reading in used if any(faults(reading))),
+            self._offered(sorted(self._slow)),
         )
         return readings
+
+    def _used(self, readings: Sequence[GpuReading]) -> list[GpuReading]:
+        """Return the readings of GPUs that are offered, or of which an instance is."""
+        if not profile_of(self._gpu_type):
+            return [reading for reading in readings if reading.gpu not in self._unusable]
+        parents = {one.gpu for n, one in enumerate(self.registered) if n not in self._unusable}
+        return [reading for reading in readings if reading.gpu in parents]
+
+    def _offered(self, gpus: Iterable[int]) -> tuple[int, ...]:
+        """Return the numbers under which jobs get these GPUs, as the driver counts them."""
+        if not profile_of(self._gpu_type):
+            return tuple(gpus)
+        return numbers_of(self.registered, gpus, self._unusable)
 
     def _with_errors(self, reading: GpuReading) -> GpuReading:
         """Return the reading with the earlier errors of this GPU; another one has none of them."""
@@ -172,39 +188,6 @@ def slowness(reading: GpuReading) -> str:
         return ""
     clock = f"{reading.sm_mhz} of {reading.most_sm_mhz} MHz"
     return f"{_name(reading)} is slowed down by {' and '.join(reasons)}, {clock}"
-
-
-def differences(
-    declared: int, gpu_type: str, unusable: Collection[int], readings: Sequence[GpuReading]
-) -> Iterator[str]:
-    """Return how the GPUs differ from the declared number and type; none of none is declared.
-
-    A GPU that MIG splits is none that can be placed: it has to be among the unusable ones.
-    """
-    if declared == 0:
-        return
-    if 0 < declared != len(readings):
-        yield f"gpus: {declared} declared, the driver lists {len(readings)}"
-    for reading in readings:
-        if reading.gpu in unusable:
-            continue
-        if reading.name and not is_of_type(gpu_type, reading.name):
-            yield f"gpu_type: {gpu_type} declared, GPU {reading.gpu} is {reading.name}"
-        if reading.mig_instances is not None:
-            uuids = f" ({', '.join(reading.mig_uuids)})" if reading.mig_uuids else ""
-            yield (
-                f"GPU {reading.gpu} is split by MIG into {reading.mig_instances} instances, which"
-                f" are not placed: switch MIG off, or name it in unusable_gpus{uuids}"
-            )
-
-
-def is_of_type(gpu_type: str, name: str) -> bool:
-    """Return whether a product name has the model that a type names, if it names one."""
-    model = MODEL.search(gpu_type.lower())
-    if model is None:
-        return True
-    letters, digits = (part for part in model.groups() if part)
-    return re.search(rf"{letters}{BETWEEN}{digits}(?!\d)", name.lower()) is not None
 
 
 def _name(reading: GpuReading) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 
+from berth_agent.core.gpu_inventory import profile_in
 from berth_agent.messages import GpuReading
 
 LIBRARY = "libnvidia-ml.so.1"
@@ -107,19 +108,20 @@ class Nvml:
         known = self._call(function, handle, text, ctypes.c_uint(TEXT_BYTES))
         return text.value.decode(errors="replace") if known else ""
 
-    def _mig_instances(self, handle: ctypes.c_void_p) -> list[str] | None:
-        """Return the UUID of each instance that MIG splits a GPU into; None: off or unknown."""
+    def _mig_instances(self, handle: ctypes.c_void_p) -> list[tuple[str, str]] | None:
+        """Return UUID and name of each instance of a GPU; None: MIG is off or unknown."""
         present, pending = ctypes.c_uint(), ctypes.c_uint()
         places = (ctypes.byref(present), ctypes.byref(pending))
         if not self._call("nvmlDeviceGetMigMode", handle, *places) or present.value != MIG_ON:
             return None
         most = self._number("nvmlDeviceGetMaxMigDeviceCount", handle) or 0
-        instance, uuids = ctypes.c_void_p(), list[str]()
-        name = "nvmlDeviceGetMigDeviceHandleByIndex"
+        instance, instances = ctypes.c_void_p(), list[tuple[str, str]]()
+        by_index = "nvmlDeviceGetMigDeviceHandleByIndex"
         for number in range(min(most, MOST_GPUS)):
-            if self._call(name, handle, ctypes.c_uint(number), ctypes.byref(instance)):
-                uuids.append(self._text("nvmlDeviceGetUUID", instance))
-        return uuids
+            if self._call(by_index, handle, ctypes.c_uint(number), ctypes.byref(instance)):
+                uuid = self._text("nvmlDeviceGetUUID", instance)
+                instances.append((uuid, self._text("nvmlDeviceGetName", instance)))
+        return instances
 
     def _nvlinks(self, handle: ctypes.c_void_p) -> tuple[int | None, int | None]:
         """Return the links, and those that are down; of a GPU on its own none is up."""
@@ -141,12 +143,14 @@ class Nvml:
         nvlinks, nvlinks_down = self._nvlinks(handle)
         rows_pending, rows_failed = self._rows(handle)
         instances = self._mig_instances(handle)
+        named = [(uuid, name) for uuid, name in instances or () if uuid]
         return GpuReading(
             gpu=gpu,
             uuid=self._text("nvmlDeviceGetUUID", handle),
             name=self._text("nvmlDeviceGetName", handle),
             mig_instances=None if instances is None else len(instances),
-            mig_uuids=tuple(filter(None, instances or ())),
+            mig_uuids=tuple(uuid for uuid, _ in named),
+            mig_profiles=tuple(profile_in(name) for _, name in named),
             xids=self._xids.get(gpu, ()),
             nvlinks=nvlinks,
             nvlinks_down=nvlinks_down,

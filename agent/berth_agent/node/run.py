@@ -49,6 +49,7 @@ from berth_agent.node.launch.launcher import Launcher
 from berth_agent.node.launch.spare_step import SpareStep
 from berth_agent.node.system import machine
 from berth_agent.node.system.gpu_memory import GpuMemory
+from berth_agent.node.system.inventory import Inventory
 from berth_agent.node.system.measuring import Measuring
 from berth_agent.node.wakeup import Wakeup
 from berth_agent.node.workers import Workers
@@ -91,15 +92,18 @@ class Runtime:
         self._kernel = machine.probe_kernel(config)
         self._engine = find_engine(config, self._kernel)
         node_id = self._identity.node_id
-        gpus = GpuMemory(config, machine.read_machine().boot_id)
+        self._inventory = Inventory(config)
+        gpus = GpuMemory(config, machine.read_machine().boot_id, self._inventory)
         incarnations = IncarnationStore(
             config, machine.read_machine(), lambda: self._credentials.installation, gpus.health
         )
+        self._inventory.take_up(incarnations.uuid)
 
         def tokens() -> NodeTokens:
             return NodeTokens(node_id, incarnations.installation)
 
-        self._hierarchies = _hierarchies(config, tokens())
+        none = Hierarchies([], "")
+        self._hierarchies = open_hierarchies(tokens().group) if config.cgroups else none
         self._spare = SpareStep(config.state, tokens)
         scratch = Scratch(config)
         containers = Containers(config, self._engine)
@@ -113,8 +117,9 @@ class Runtime:
             self._spare,
             containers,
             Bundles(config, self._connect),
+            self._inventory,
         )
-        workers = Workers(config, tokens, folders, self._launch, self._spare)
+        workers = Workers(config, tokens, folders, self._launch, self._spare, self._inventory)
         self.agent = Agent(
             config, node_id, incarnations, workers, self._registration, machine.read_machine
         )
@@ -124,7 +129,9 @@ class Runtime:
         folders.retire_unordered()
         self.sessions = SessionLoop(self.agent, self._credentials)
         self._reporting = Reporting(self.agent, self.sessions)
-        self._measuring = Measuring(config.measure_every_s, self.agent.is_clear, note=gpus.note)
+        self._measuring = Measuring(
+            config.measure_every_s, self.agent.is_clear, self._inventory.nvml, gpus.note
+        )
         self._streaming = Streaming(config, self.agent, self.sessions, self._measuring.take)
         self._cleaning = Cleaning(config, folders, scratch, containers.images)
         self._disk_sweep = DiskSweep(config, self.agent)
@@ -238,14 +245,15 @@ class Runtime:
     def _registration(self) -> RegistrationReport:
         config, incarnations = self._config, self.agent.incarnations
         stuck = self.agent.workers.stuck_gpus()
+        self._inventory.register(incarnations.uuid)
         return RegistrationReport(
             incarnation=incarnations.incarnation,
             boot_id=incarnations.machine.boot_id,
             pid_namespace=incarnations.proof,
             hardware=incarnations.machine.hardware,
             gpu_type=config.gpu_type,
-            gpus=machine.gpu_count(config),
-            unusable_gpus=tuple(sorted({*config.unusable_gpus, *stuck})),
+            gpus=self._inventory.count,
+            unusable_gpus=tuple(sorted({*self._inventory.unusable, *stuck})),
             cpus=machine.cpu_count(config),
             mem_gib=machine.memory_gib(config),
             rack=config.rack,
@@ -279,12 +287,6 @@ class Runtime:
         urls = (session.url,) if session else self._credentials.access().urls
         address = parse_address(urls[0])
         return machine.address_towards(address.host, address.port)
-
-
-def _hierarchies(config: Config, tokens: NodeTokens) -> Hierarchies:
-    if not config.cgroups:
-        return Hierarchies([], "")
-    return open_hierarchies(tokens.group)
 
 
 def run(config: Config) -> int:

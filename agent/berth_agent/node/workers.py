@@ -18,7 +18,7 @@ from berth_agent.node.files.allocation import AllocationFolder
 from berth_agent.node.files.folders import Folders
 from berth_agent.node.launch.launcher import free_port
 from berth_agent.node.launch.spare_step import SpareStep
-from berth_agent.node.system.machine import gpu_count
+from berth_agent.node.system.inventory import Inventory
 from berth_agent.token_names import STEP_TOKEN, TOKEN
 from berth_agent.tokens import NodeTokens
 
@@ -39,8 +39,10 @@ class Workers:
         folders: Folders,
         launch: Callable[[AllocationFolder], None],
         spare: SpareStep,
+        inventory: Inventory,
     ) -> None:
         self._config = config
+        self._inventory = inventory
         self._spare = spare
         self._read_tokens = read_tokens
         self._folders = folders
@@ -70,13 +72,8 @@ class Workers:
         )
 
     def lacking_gpus(self, launch: Launch) -> str:
-        """Return what the machine lacks of the GPUs of a launch, empty where it has all of them.
-
-        An agent may be restarted with other GPUs than it has registered.
-        """
-        count, unusable = gpu_count(self._config), self._config.unusable_gpus
-        lacking = [gpu for gpu in launch.gpus if gpu >= count or gpu in unusable]
-        return f"GPUs {lacking}: not usable; the machine has {count}" if lacking else ""
+        """Return what the machine lacks of the GPUs of a launch, empty where it has all of them."""
+        return self._inventory.lacking(launch.gpus)
 
     def keep_secrets(self, order: Order) -> str:
         """Keep the values of a worker that is to be prepared; return why that is not possible."""

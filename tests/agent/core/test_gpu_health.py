@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from berth_agent.core.gpu_health import (
-    IN_A_ROW,
-    LONGEST,
-    Conditions,
-    GpuHealth,
-    differences,
-    faults,
-    is_of_type,
-)
+from berth_agent.core.gpu_health import IN_A_ROW, LONGEST, Conditions, GpuHealth, faults
+from berth_agent.core.gpu_inventory import MigInstance
 from berth_agent.messages import GpuReading
 
 TRACE = Path(__file__).with_name("gpu_trace.jsonl")
@@ -59,6 +53,18 @@ def test_conditions_name_the_gpus_that_they_are_about() -> None:
     assert (health.conditions.faulty, health.conditions.slowed) == ((), ())
 
 
+def test_instances_have_the_health_of_the_gpu_that_they_are_parts_of() -> None:
+    """GPU 0 is whole and no concern of the node; of the two of GPU 1 the last is not offered."""
+    health = GpuHealth(gpu_type="h100-1g.10gb", unusable=(3,))
+    health.registered = tuple(MigInstance(n // 2, f"MIG-{n}", "1g.10gb") for n in range(2, 6))
+    hot = replace(HOT, mig_uuids=("MIG-2", "MIG-3"), mig_profiles=("1g.10gb",) * 2)
+    failed = GpuReading(gpu=2, uuid="GPU-2", xids=(79,))
+    for _ in range(IN_A_ROW):
+        health.note((GpuReading(gpu=0, lost=True), hot, failed))
+    assert (health.conditions.slowed, health.conditions.faulty) == ((0, 1), (2,))
+    assert health.conditions.fault == "GPU 2 (GPU-2): Xid 79, it has fallen off the bus"
+
+
 def test_a_gpu_is_slow_after_some_readings_in_a_row_and_well_after_as_many() -> None:
     health = GpuHealth()
 
@@ -92,55 +98,10 @@ def test_what_is_set_or_small_or_idle_is_no_slow_gpu(reading: GpuReading) -> Non
     assert health.conditions == Conditions("", "", "")
 
 
-def gpus(count: int, name: str = "NVIDIA H100 80GB HBM3") -> tuple[GpuReading, ...]:
-    return tuple(GpuReading(gpu=number, name=name) for number in range(count))
-
-
-def test_a_difference_names_what_is_declared_and_what_is_there() -> None:
-    assert list(differences(8, "h100", (), gpus(7))) == ["gpus: 8 declared, the driver lists 7"]
-    assert list(differences(1, "a100-80g", (), gpus(1))) == [
-        "gpu_type: a100-80g declared, GPU 0 is NVIDIA H100 80GB HBM3"
-    ]
-    split = GpuReading(gpu=0, name="NVIDIA H100 80GB HBM3", mig_instances=7)
-    [words] = differences(-1, "h100", (), (split,))
-    assert words.startswith("GPU 0 is split by MIG into 7 instances, which are not placed")
-    named = GpuReading(gpu=0, mig_instances=2, mig_uuids=("MIG-a", "MIG-b"))
-    [words] = differences(-1, "h100", (), (named,))
-    assert words.endswith("name it in unusable_gpus (MIG-a, MIG-b)")
-
-
-def test_what_is_declared_unusable_or_not_at_all_does_not_differ() -> None:
-    split = GpuReading(gpu=0, name="NVIDIA A100-SXM4-40GB", mig_instances=7)
-    assert list(differences(2, "h100", (0,), (split, *gpus(2)[1:]))) == []
-    assert list(differences(-1, "big", (), gpus(3))) == []
-    assert list(differences(0, "cpu", (), (split,))) == []
+def test_a_gpu_that_is_not_offered_fails_unseen() -> None:
     health = GpuHealth(declared=2, gpu_type="h100", unusable=(0,))
-    health.note((GpuReading(gpu=0, lost=True), *gpus(2)[1:]))
+    health.note((GpuReading(gpu=0, lost=True), GpuReading(gpu=1, name="NVIDIA H100 80GB HBM3")))
     assert health.conditions == Conditions("", "", "")
-
-
-@pytest.mark.parametrize(
-    ("gpu_type", "name", "is_same"),
-    [
-        ("h100", "NVIDIA H100 80GB HBM3", True),
-        ("nvidia-h100-80gb-hbm3", "NVIDIA H100 80GB HBM3", True),
-        ("h200", "NVIDIA H100 80GB HBM3", False),
-        ("a10", "NVIDIA A100-SXM4-40GB", False),
-        ("a10", "NVIDIA A10G", True),
-        ("v100m32", "Tesla V100-SXM2-32GB", True),
-        ("rtx-4090", "NVIDIA GeForce RTX 4090", True),
-        ("rtx-4090", "NVIDIA GeForce RTX 3090", False),
-        ("t4", "Tesla T4", True),
-        ("l40s", "NVIDIA L4", False),
-        ("slot", "NVIDIA L4", True),
-        ("gpu-8", "NVIDIA L4", True),
-        ("p4d", "NVIDIA A100-SXM4-40GB", True),
-    ],
-)
-def test_a_type_is_compared_by_the_model_that_it_names(
-    gpu_type: str, name: str, is_same: bool
-) -> None:
-    assert is_of_type(gpu_type, name) is is_same
 
 
 def test_an_error_is_remembered_after_the_driver_has_handed_it_out() -> None:

@@ -42,6 +42,7 @@ def test_each_gpu_is_read(library: str) -> None:
     assert (hot.rows_pending, hot.rows_failed) == (False, True)
     assert (hot.name, hot.mig_instances) == ("NVIDIA H100 80GB HBM3", 2)
     assert hot.mig_uuids == ("MIG-0a", "MIG-3b")
+    assert hot.mig_profiles == ("1g.10gb", "1g.10gb")
     assert lost == GpuReading(gpu=2, lost=True)
 
 

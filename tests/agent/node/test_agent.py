@@ -18,6 +18,7 @@ from berth_agent.node.files.allocation import SPARE_MS, AllocationFolder
 from berth_agent.node.files.folders import Folders
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.launch.spare_step import SpareStep
+from berth_agent.node.system.inventory import Inventory
 from berth_agent.node.workers import Workers
 from berth_agent.tokens import NodeTokens
 from tests.agent.node_bench import a_deaf_process, launch
@@ -31,7 +32,7 @@ def an_agent(folder: Path, later: Machine = MACHINE) -> Agent:
     config = Config(state=str(folder / "state"), run=str(folder / "run"), gpus=1, reserve_mib=0)
     tokens = partial(NodeTokens, "n1", "")
     spare = SpareStep(config.state, tokens)
-    workers = Workers(config, tokens, Folders(config), lambda allocation: None, spare)
+    workers = Workers(config, tokens, Folders(config), lambda _: None, spare, Inventory(config))
     incarnations = IncarnationStore(config, MACHINE, lambda: "")
 
     def registration() -> RegistrationReport:

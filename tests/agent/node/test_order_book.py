@@ -24,6 +24,7 @@ from berth_agent.node.files.folders import Folders
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.launch.spare_step import SpareStep
 from berth_agent.node.order_book import OrderBook
+from berth_agent.node.system.inventory import Inventory
 from berth_agent.node.workers import Workers
 from berth_agent.tokens import NodeTokens
 from tests.agent.node_bench import a_deaf_process, launch
@@ -51,6 +52,7 @@ class Bench:
             folders,
             lambda a: self.launched.append(a.allocation_id),
             SpareStep(config.state, tokens),
+            Inventory(config),
         )
         path = f"{config.state}/applied"
         self.disk_problem = ""

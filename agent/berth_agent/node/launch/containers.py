@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from berth_agent.core.environment import DEFAULT_PATH, environment
+from berth_agent.core.environment import DEFAULT_PATH, DEVICES, environment
 from berth_agent.messages import Launch
 from berth_agent.node.config import Config
 from berth_agent.node.launch.images import CALL_S, CLIENT, Engine, Images, call
@@ -91,7 +91,7 @@ class Containers:
         shown |= {telemetry: "ro", private: "rw"}
         return {
             "image": True,
-            "argv": self._command(self._engine, launch, image_id, user, shown, cwd),
+            "argv": self._command(self._engine, launch, image_id, user, shown, cwd, own[DEVICES]),
             "env": {**CLIENT, TOKEN: own[TOKEN]},
             "variables": _variables(launch, {"HOME": private, "TMPDIR": "/tmp"}, own),
             "enter": [self._engine.program, *_store_flags(self._engine)],
@@ -111,6 +111,7 @@ class Containers:
         user: WorkerUser,
         shown: Mapping[str, str],
         cwd: str,
+        devices: str,
     ) -> list[str]:
         """Return the command of the engine; the variables are in a file of its store."""
         uid, gid = user.owner
@@ -130,7 +131,7 @@ class Containers:
         words += [f"--group-add={group}" for group in user.groups if group != gid]
         words += [f"--volume={path}:{path}:{mode}" for path, mode in shown.items()]
         if machine.gpu_uuids():
-            words += [f"--device={CDI_GPU}={gpu}" for gpu in launch.gpus]
+            words += [f"--device={CDI_GPU}={gpu}" for gpu in devices.split(",") if gpu]
         # The port comes with the order to start, as a variable of the engine.
         words += [f"--env-file={STORE}/{VARIABLES}", "--env=MASTER_PORT"]
         return [*words, f"--entrypoint={json.dumps(list(launch.command))}", image_id]
@@ -169,9 +170,9 @@ def _variables(
     launch: Launch, defaults: Mapping[str, str], own: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the variables of the container, which are passed a line each. Raises StartRefused."""
-    if machine.gpu_uuids():
-        # It sees its own GPUs alone, numbered from 0.
-        own = {**own, "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(len(launch.gpus))))}
+    if machine.gpu_uuids() and own[DEVICES].replace(",", "").isdecimal():
+        # It sees its own GPUs alone, numbered from 0; instances of MIG keep their names.
+        own = {**own, DEVICES: ",".join(map(str, range(len(launch.gpus))))}
     variables = environment(defaults, launch.env, own)
     if "PATH" not in launch.env:
         # That of the image holds.

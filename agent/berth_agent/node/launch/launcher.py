@@ -20,6 +20,7 @@ from berth_agent.node.files.scratch import Scratch
 from berth_agent.node.launch.bundles import Bundles
 from berth_agent.node.launch.containers import STORE, Containers
 from berth_agent.node.launch.spare_step import SpareStep, StartTimedOut
+from berth_agent.node.system.inventory import Inventory
 from berth_agent.node.system.login import LoginEnvironments
 from berth_agent.node.system.machine import Kernel
 from berth_agent.node.system.users import Users, WorkerUser
@@ -45,8 +46,10 @@ class Launcher:
         spare: SpareStep,
         containers: Containers,
         bundles: Bundles,
+        inventory: Inventory,
     ) -> None:
         self._config = config
+        self._inventory = inventory
         self._spare = spare
         self._node_id = node_id
         self._folders = folders
@@ -87,7 +90,11 @@ class Launcher:
         if launch.bundle:
             self._place_bundle(allocation, private, user)
         own = own_variables(
-            launch, node_id=self._node_id, token=allocation.token, telemetry=telemetry
+            launch,
+            node_id=self._node_id,
+            token=allocation.token,
+            telemetry=telemetry,
+            devices=self._inventory.devices(launch.gpus),
         )
         env = environment({"TMPDIR": private, **login}, launch.env, own)
         cwd = launch.workdir or private

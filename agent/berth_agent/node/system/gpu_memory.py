@@ -14,6 +14,7 @@ from berth_agent.core.gpu_health import GpuHealth
 from berth_agent.linux import files
 from berth_agent.messages import GpuReading
 from berth_agent.node.config import Config
+from berth_agent.node.system.inventory import Inventory
 
 log = logging.getLogger(__name__)
 
@@ -21,8 +22,9 @@ log = logging.getLogger(__name__)
 class GpuMemory:
     """Owns `health`, which heartbeats carry; `note` is called in the thread that measures."""
 
-    def __init__(self, config: Config, boot_id: str) -> None:
+    def __init__(self, config: Config, boot_id: str, inventory: Inventory) -> None:
         """Take up what an agent of this boot has left; a damaged file is as good as none."""
+        self._inventory = inventory
         self.health = GpuHealth(config.gpus, config.gpu_type, config.unusable_gpus)
         self._path = f"{config.run}/{file_names.GPUS}"
         self._boot_id = boot_id
@@ -35,6 +37,8 @@ class GpuMemory:
 
     def note(self, readings: Sequence[GpuReading]) -> tuple[GpuReading, ...]:
         """Note a reading of all GPUs; return it with the errors that earlier agents have seen."""
+        self.health.registered = self._inventory.instances
+        self._inventory.note(readings)
         remembered = self.health.note(readings)
         memory = self.health.memory()
         if memory != self._written:

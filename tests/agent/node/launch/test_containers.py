@@ -23,11 +23,11 @@ USER = WorkerUser(70_004, 70_004, (70_004, 70_100), "", "")
 ENGINE = Engine("/usr/bin/podman", "overlay", "/images")
 
 
-def specify(**fields: object) -> dict[str, Any]:
+def specify(devices: object = "2,5", **fields: object) -> dict[str, Any]:
     order = Launch.from_json(launch(["python", "train.py"], image="torch:2", **fields))
     containers = Containers(Config(image_mounts={"/data": "ro"}), ENGINE)
     folders = ("/run/berth-agent/telemetry", "/private/j1.1.0")
-    own = {"RANK": "0", "CUDA_VISIBLE_DEVICES": "2,5", TOKEN: "token"}
+    own = {"RANK": "0", "CUDA_VISIBLE_DEVICES": str(devices), TOKEN: "token"}
     return containers.specify(order, "0123", USER, *folders, own)
 
 
@@ -54,6 +54,15 @@ def test_a_container_gets_the_gpus_of_its_allocation_alone(monkeypatch: pytest.M
     devices = [word for word in spec["argv"] if word.startswith("--device")]
     assert devices == ["--device=nvidia.com/gpu=2", "--device=nvidia.com/gpu=5"]
     assert spec["variables"]["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert not [word for word in specify("", gpus=[])["argv"] if word.startswith("--device")]
+
+
+def test_a_container_gets_an_instance_of_mig_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "gpu_uuids", lambda: ["GPU-0"])
+    spec = specify("MIG-0a", gpus=[3])
+    devices = [word for word in spec["argv"] if word.startswith("--device")]
+    assert devices == ["--device=nvidia.com/gpu=MIG-0a"]
+    assert spec["variables"]["CUDA_VISIBLE_DEVICES"] == "MIG-0a"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from berth_agent.node.launch.containers import Containers
 from berth_agent.node.launch.images import Engine
 from berth_agent.node.launch.launcher import Launcher, free_port
 from berth_agent.node.launch.spare_step import SpareStep
+from berth_agent.node.system.inventory import Inventory
 from berth_agent.node.system.login import LoginEnvironments
 from berth_agent.node.system.machine import Kernel
 from berth_agent.step.spec import Spec
@@ -55,6 +56,7 @@ class Bench:
             SpareStep(self.config.state, lambda: tokens),
             containers,
             Bundles(self.config, lambda: None),
+            Inventory(self.config),
         )
 
     def specify(self, **fields: object) -> Spec:

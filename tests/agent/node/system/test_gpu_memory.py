@@ -14,6 +14,7 @@ from berth_agent.core.gpu_health import IN_A_ROW
 from berth_agent.messages import GpuReading
 from berth_agent.node.config import Config
 from berth_agent.node.system.gpu_memory import GpuMemory
+from berth_agent.node.system.inventory import Inventory
 from tests.agent.nvml_library import compiled
 
 WELL = GpuReading(gpu=0, uuid="GPU-a0", sm_mhz=1980, most_sm_mhz=1980)
@@ -25,16 +26,19 @@ import os, signal, sys
 from berth_agent.linux.nvml import Nvml
 from berth_agent.node.config import Config
 from berth_agent.node.system.gpu_memory import GpuMemory
+from berth_agent.node.system.inventory import Inventory
 from berth_agent.node.system.measuring import Measuring
 
-memory = GpuMemory(Config(run=sys.argv[1]), "boot")
+config = Config(run=sys.argv[1])
+memory = GpuMemory(config, "boot", Inventory(config))
 Measuring(1.0, lambda: False, Nvml(sys.argv[2]), memory.note).measure()
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 def an_agent(run: Path, boot_id: str = "boot") -> GpuMemory:
-    return GpuMemory(Config(run=str(run)), boot_id)
+    config = Config(run=str(run))
+    return GpuMemory(config, boot_id, Inventory(config))
 
 
 def test_the_next_agent_of_the_boot_knows_the_error_that_the_driver_gives_once(
