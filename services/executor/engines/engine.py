@@ -51,7 +51,8 @@ class Engine(Protocol):
     async def read_output(self, identity: str, rank: int, offset: int) -> bytes | None:
         """Return output of a worker from that byte on, some of it; empty if there is none yet.
 
-        None where the rest of a worker that has ended is not there yet. It waits for nothing that
-        may take long. Raises OutputUnreadable, after which it is tried again with growing pauses.
+        None where the rest of a worker that has ended is not there yet, or it is not known yet
+        whether there is more. It waits for nothing that may take long. Raises OutputUnreadable,
+        after which it is tried again with growing pauses.
         """
         ...

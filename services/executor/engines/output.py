@@ -93,10 +93,13 @@ class OutputRelay:
             if chunk is None:
                 return False
             lines, used = split_lines(chunk, MOST_LINES)
+            is_shown = place.failures >= SHOWN_FROM
+            # Output that is empty was read too: tries in vain of long ago count no more.
+            place.failures, place.problem = 0, ""
+            if used or is_shown:
+                self._post(place, lines)
             if not used:
                 return True
-            place.failures, place.problem = 0, ""
-            self._post(place, lines)
             place.offset += used
             place.line += len(lines)
         return False

@@ -46,7 +46,8 @@ class _Stream:
         self._pod = pod
         self._lines = TimedLog(offset)
         self._room = asyncio.Event()
-        self._is_open = False
+        self.is_open = False
+        """Whether the kubelet answered the last request for the log."""
         self.task = asyncio.create_task(self._follow())
 
     def reopen(self) -> None:
@@ -56,19 +57,19 @@ class _Stream:
 
     async def _follow(self) -> None:
         """Follow the log to its end, or until the stream breaks."""
-        self.problem, self._is_open = "", False
+        self.problem, self.is_open = "", False
         try:
             await self._open()
         except (EngineAway, ApiRefusal) as error:
             # One that breaks while its program prints nothing is only opened again.
-            self.problem = "" if self._is_open else str(error)
+            self.problem = "" if self.is_open else str(error)
 
     async def _open(self) -> None:
         query = {"container": self._pod.container, "follow": "true", "timestamps": "true"}
         if since := self._lines.begin():
             query["sinceTime"] = since
         async with self._api.stream(log_path(self._pod), query, CHUNK_BYTES, None) as response:
-            self._is_open = True
+            self.is_open = True
             async for chunk in response.content.iter_chunked(CHUNK_BYTES):
                 self.held += self._lines.take(chunk)
                 while len(self.held) >= HELD_BYTES:
@@ -106,8 +107,8 @@ class PodLogs:
     def read(self, pod: PodSeen, offset: int) -> bytes | None:
         """Return output of a worker from that byte on, as far as it came.
 
-        None where it has ended and the rest is not there yet. Raises OutputUnreadable where the
-        last stream brought nothing; by then the next one is begun.
+        None where it has ended and the rest is not there yet, or no kubelet has answered yet.
+        Raises OutputUnreadable where the last stream brought nothing; by then the next is begun.
         """
         if pod.phase == "Pending":
             return b""
@@ -125,7 +126,7 @@ class PodLogs:
             stream.reopen()
             if problem:
                 raise OutputUnreadable(problem)
-        return None if pod.is_over else b""
+        return None if pod.is_over or not stream.is_open else b""
 
     def _waits(self, uid: str) -> bool:
         """Return whether the first stream of a pod waits for gangs that are started."""

@@ -130,6 +130,35 @@ async def test_output_that_is_never_read_is_given_up_with_a_last_line(now_s: lis
     assert (posted[-1].first_line, posted[-1].is_last) == (1, True)
 
 
+async def test_output_that_is_read_and_empty_ends_a_row_of_tries_in_vain(
+    now_s: list[float],
+) -> None:
+    engine = Growing(0)
+    relay, posted = relay_of(engine)
+    worker = gang_of(started_history()).workers[0]
+
+    async def fail(times: int) -> None:
+        engine.problem = "GET log: 502"
+        for _ in range(times):
+            now_s[0] += 2 * LONGEST_PAUSE_S
+            await relay.relay(IDENTITY, worker)
+
+    await fail(MOST_FAILURES - 1)
+    engine.problem, engine.is_late = "", True
+    now_s[0] += 2 * LONGEST_PAUSE_S
+    await relay.relay(IDENTITY, worker)
+    assert posted[-1].open_line, "that nothing is known yet ends no row"
+    engine.is_late = False
+    now_s[0] += 2 * LONGEST_PAUSE_S
+    await relay.relay(IDENTITY, worker)
+    assert (posted[-1].lines, posted[-1].open_line) == ((), ""), "readers see no reason any more"
+    await fail(MOST_FAILURES - 1)
+    assert not any(lines.lines for lines in posted), "the quiet worker is not given up"
+    await fail(1)
+    [words] = posted[-1].lines
+    assert words == "[berth: the output ends here, as it cannot be read: GET log: 502]"
+
+
 async def test_a_rest_that_cannot_be_read_ends_with_the_reason(now_s: list[float]) -> None:
     engine = Growing(1)
     relay, posted = relay_of(engine)
