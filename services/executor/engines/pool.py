@@ -17,6 +17,7 @@ from services.executor.core.engines.contract import (
     Forbid,
     Forget,
     Kill,
+    NoteLost,
     Signal,
     Start,
     Submit,
@@ -157,6 +158,7 @@ class EnginePool:
                 observation=observation,
                 memory=self._memory,
                 now_s=monotonic(),
+                ledger_ms=self.lane.ledger_ms(),
                 pending_s=self._settings.engine_pending_s,
                 refusal_of=self._engine.refusal,
                 acting=acting,
@@ -226,7 +228,7 @@ class EnginePool:
                 if failure is not None and isinstance(action, Submit):
                     self._memory.refusals[action.gang.identity] = failure
                 # The engine shows these by itself: a look at once would change nothing.
-                if not isinstance(action, Forbid | Start):
+                if not isinstance(action, Forbid | NoteLost | Start):
                     self._wake.set()
         return away
 
@@ -244,7 +246,7 @@ class EnginePool:
 def _identity_of(action: Action, identities: Mapping[str, str]) -> str:
     """Return the identity of the gang of an action, the ref of a job that has none."""
     match action:
-        case Submit(gang=gang) | Start(gang=gang):
+        case Submit(gang=gang) | Start(gang=gang) | NoteLost(gang=gang):
             return gang.identity
         case Forbid(identity=identity):
             return identity

@@ -130,6 +130,7 @@ def _on_started(state: AgentPool, fact: Fact, e: JobStarted) -> frozenset[str]:
     workers = state.workers_of(e.job_id, e.attempt)
     for worker in workers:
         worker.started = OrderPosition.of_event(fact.seq, fact.index, worker.launch.local_rank)
+        worker.started_ms = fact.at
         worker.master_port = e.master_port
     return frozenset(worker.node_id for worker in workers)
 

@@ -75,6 +75,8 @@ class AgentWorker:
     launch: Launch
     placed: OrderPosition
     started: OrderPosition | None = None
+    started_ms: int = 0
+    """Time of its start, by the ledger."""
     stopped: OrderPosition | None = None
     master_port: int | None = None
     series: str = ""

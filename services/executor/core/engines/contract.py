@@ -114,6 +114,9 @@ class GangProgress:
     """Its start was decided, and is to be carried out again: an executor died in the middle."""
     is_forbidden: bool = False
     """The program was not started, and never is."""
+    settle_s: float = 0.0
+    """Time for which all nodes of a gang that the engine lost have to answer, beside its grace,
+    until nothing of it runs there."""
     ends: Mapping[int, RankEnd] = field(default_factory=dict)
 
 
@@ -128,6 +131,8 @@ class EngineState:
     jobs: tuple[EngineJob, ...]
     progress: Mapping[str, GangProgress] = field(default_factory=dict)
     """By identity."""
+    forgets_starts: bool = False
+    """A gang that the engine shows as never started may have begun, before it lost its memory."""
 
     def jobs_of(self, identity: str) -> tuple[EngineJob, ...]:
         return tuple(self._by_identity.get(identity, ()))
@@ -176,6 +181,16 @@ class Forbid:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteLost:
+    """Note for good that the programs of a gang may have begun, of which the engine knows nothing.
+
+    None of them begins any more, and the gang ends as one of a node that the engine gave up.
+    """
+
+    gang: EngineGang
+
+
+@dataclass(frozen=True, slots=True)
 class Signal:
     """Send SIGTERM to the programs of a job: its grace begins."""
 
@@ -201,4 +216,4 @@ class Forget:
     ref: str
 
 
-Action: TypeAlias = Submit | Start | Forbid | Signal | Kill | Forget
+Action: TypeAlias = Submit | Start | Forbid | NoteLost | Signal | Kill | Forget

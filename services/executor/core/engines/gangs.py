@@ -56,6 +56,11 @@ class EngineGang:
         return all(worker.started is not None for worker in self.workers)
 
     @property
+    def started_ms(self) -> int:
+        """Time of its start, by the ledger."""
+        return max(worker.started_ms for worker in self.workers)
+
+    @property
     def is_stopped(self) -> bool:
         return any(worker.stopped is not None for worker in self.workers)
 

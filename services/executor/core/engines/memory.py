@@ -21,6 +21,9 @@ class Memory:
     first_killed_s: dict[str, float] = field(default_factory=dict)
     released_s: dict[str, float] = field(default_factory=dict)
     """By ref of a job that has ended and is in the ledger no more."""
+    answers_s: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """First and last of the looks in a row at which all nodes of a lost gang answered, by
+    identity."""
     refusals: dict[str, Failure] = field(default_factory=dict)
     """By identity."""
 
@@ -36,3 +39,5 @@ class Memory:
             del self.released_s[ref]
         for identity in self.refusals.keys() - gangs.keys():
             del self.refusals[identity]
+        for identity in self.answers_s.keys() - gangs.keys():
+            del self.answers_s[identity]

@@ -21,6 +21,7 @@ from services.executor.core.engines.contract import (
     Forget,
     GangProgress,
     Kill,
+    NoteLost,
     Signal,
     Start,
     Submit,
@@ -37,6 +38,11 @@ KILL_EVERY_S = 5.0
 FORGET_AFTER_S = 5.0
 STUCK_AFTER_S = 60.0
 """A job that is still there so long after it was first killed is reported as stuck."""
+START_LATE_S = 120.0
+"""A gang that was started in the ledger so long ago has begun, or the engine was away: a backup of
+the engine's memory is older."""
+LOOKS_APART_S = 15.0
+"""Nodes answered all the time between two looks that are not further apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,8 @@ class Look:
     observation: EngineState
     memory: Memory
     now_s: float
+    ledger_ms: int
+    """Time of the ledger, as it is folded now."""
     pending_s: float
     """Longest time for which the engine may let a gang wait on nodes that are free to Berth."""
     refusal_of: Callable[[EngineGang], Failure | None]
@@ -86,7 +94,9 @@ def _decide(look: Look, gang: EngineGang, decided: Decided) -> None:
     jobs = look.observation.jobs_of(gang.identity)
     progress = look.observation.progress.get(gang.identity, NO_PROGRESS)
     live = [job for job in jobs if job.phase is not EnginePhase.ENDED]
-    if live:
+    if _has_lost_its_start(look, gang, live, progress):
+        decided.actions.append(NoteLost(gang))
+    elif live:
         job = next((job for job in live if job.ref == progress.ready), live[0])
         for double in live:
             if double is not job:
@@ -96,6 +106,20 @@ def _decide(look: Look, gang: EngineGang, decided: Decided) -> None:
         _of_begun(look, gang, jobs, progress, decided)
     else:
         _of_new(look, gang, jobs, progress, decided)
+
+
+def _has_lost_its_start(
+    look: Look, gang: EngineGang, live: list[EngineJob], progress: GangProgress
+) -> bool:
+    """Return whether a gang may have begun that the engine shows as never started.
+
+    One of which the engine still shows what runs on a node goes on.
+    """
+    if not (look.observation.forgets_starts and gang.is_started):
+        return False
+    if progress.is_begun or progress.is_forbidden or any(job.nodes for job in live):
+        return False
+    return look.ledger_ms - gang.started_ms >= START_LATE_S * 1000
 
 
 def _of_live(
@@ -197,15 +221,28 @@ def _of_begun(
     node of the gang: programs run on there until its daemon is back and ends them.
     """
     last = jobs[-1] if jobs else None
-    if (last is None or last.lost_node) and not _all_respond(look, gang):
+    if (last is None or last.lost_node) and not _is_settled(look, gang, progress):
         return
     refusal = look.memory.refusals.get(gang.identity)
     decided.reports += ended_reports(gang, last, progress, refusal)
 
 
-def _all_respond(look: Look, gang: EngineGang) -> bool:
-    nodes = look.observation.nodes
-    return all((node := nodes.get(name)) is not None and node.responds for name in gang.nodes)
+def _is_settled(look: Look, gang: EngineGang, progress: GangProgress) -> bool:
+    """Return whether all nodes of a lost gang answer, and did so for as long as its end may take.
+
+    A restart of the executor waits anew.
+    """
+    nodes, answers_s = look.observation.nodes, look.memory.answers_s
+    if not all((node := nodes.get(name)) is not None and node.responds for name in gang.nodes):
+        answers_s.pop(gang.identity, None)
+        return False
+    if not progress.settle_s:
+        return True
+    first_s, last_s = answers_s.get(gang.identity, (look.now_s, look.now_s))
+    if look.now_s - last_s > LOOKS_APART_S:
+        first_s = look.now_s
+    answers_s[gang.identity] = first_s, look.now_s
+    return look.now_s - first_s >= progress.settle_s + gang.launch.grace_s
 
 
 def _of_new(

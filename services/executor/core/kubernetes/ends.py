@@ -66,5 +66,10 @@ def _judge(pod: PodSeen, end: Termination, *, is_first: bool) -> tuple[int, str,
     return end.exit_code, "", ""
 
 
+def forgotten_failure(owner: str) -> Failure:
+    words = f"Kubernetes has no memory of the start of {owner}, as after a restore of etcd"
+    return Failure(reason="step_lost", detail=words[:1024])
+
+
 def lost_failure(owner: str) -> Failure:
     return Failure(reason="step_lost", detail=f"Kubernetes gave up a node of {owner}"[:1024])

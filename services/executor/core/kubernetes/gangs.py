@@ -13,11 +13,12 @@ from services.executor.core.engines.contract import (
     GangProgress,
     RankEnd,
 )
-from services.executor.core.kubernetes.ends import lost_failure, rank_ends
+from services.executor.core.kubernetes.ends import forgotten_failure, lost_failure, rank_ends
 from services.executor.core.kubernetes.names import gang_name, pod_name
 from services.executor.core.kubernetes.pods import PodSeen
 from services.executor.core.kubernetes.records import (
     FORBIDDEN,
+    LOST,
     OPEN,
     STARTED,
     GangRecord,
@@ -34,6 +35,9 @@ REFUSED_WAITS = frozenset(
     }
 )
 """Reasons for which a kubelet starts no container, whatever the time."""
+RESTORED_S = 60.0
+"""Time for which a node has to be Ready until its kubelet has surely read the pods of an API that
+was restored: by then the control plane takes a silent one for NotReady."""
 PodKey = tuple[str, str]
 
 
@@ -169,12 +173,23 @@ def job_of(gang: KubernetesGang, unread: Collection[str] = ()) -> EngineJob:
         if not gang.pods:
             return replace(_job(gang, EnginePhase.ENDED), is_kept=True)
         return _job(gang, EnginePhase.RUNNING)
+    if record.decided == LOST:
+        return _forgotten(gang)
     if not gang.is_whole:
         return replace(_job(gang, EnginePhase.PENDING), is_partial=True)
     gone = [pod.name for pod in gang.pods.values() if pod.is_over]
     waits_for = f"pod {gone[0]} was deleted in Kubernetes" if gone else ""
     job = _job(gang, EnginePhase.RUNNING)
     return replace(job, is_refused=bool(gone), waits_for=waits_for)
+
+
+def _forgotten(gang: KubernetesGang) -> EngineJob:
+    """Return a gang of which kubelets may still run what the API does not know."""
+    if gang.living:
+        return replace(_job(gang, EnginePhase.RUNNING), has_failed=True)
+    failure = forgotten_failure(gang.owner)
+    job = _job(gang, EnginePhase.ENDED)
+    return replace(job, is_kept=True, lost_node=True, failure=failure)
 
 
 def _ended(gang: KubernetesGang) -> EngineJob:
@@ -216,13 +231,14 @@ def _job(gang: KubernetesGang, phase: EnginePhase) -> EngineJob:
 def progress_of(gang: KubernetesGang, outputs: Mapping[str, tuple[str, ...]]) -> GangProgress:
     """Return the progress of a gang; `outputs` are last lines by the uid of a pod."""
     decided = gang.record.decided
-    is_ready = gang.is_whole and decided != FORBIDDEN
+    is_ready = gang.is_whole and decided in (OPEN, STARTED)
     ends: Mapping[int, RankEnd] = rank_ends(gang.pods, outputs) if decided == STARTED else {}
     return GangProgress(
         ready=gang.record.name if is_ready else "",
-        is_begun=decided == STARTED,
+        is_begun=decided in (STARTED, LOST),
         needs_start=decided == STARTED and bool(gang.unbound),
         is_forbidden=decided == FORBIDDEN,
+        settle_s=RESTORED_S if decided == LOST else 0.0,
         ends=ends,
     )
 

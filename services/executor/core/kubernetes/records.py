@@ -23,7 +23,8 @@ from services.executor.core.kubernetes.names import (
 )
 
 Row = Mapping[str, Any]
-OPEN, STARTED, FORBIDDEN = "open", "started", "forbidden"
+OPEN, STARTED, FORBIDDEN, LOST = "open", "started", "forbidden", "lost"
+"""Values of the holder; `lost`: the gang may have begun, of which the API has lost its memory."""
 SELECTOR = f"{MANAGED_BY}={BERTH}"
 NODES_CHARS = 100_000
 """Longest list of nodes that a record has: all annotations of an object are 256 KiB at most, and

@@ -15,6 +15,7 @@ from services.executor.core.engines.contract import (
     Forget,
     GangProgress,
     Kill,
+    NoteLost,
     Signal,
     Start,
     Submit,
@@ -123,7 +124,8 @@ class KubernetesEngine:
         self._logs.keep({pod.uid for pod in pods if pod.key in own})
         unread = {pod.uid for gang in current for pod in failed_pods(gang)} - outputs.keys()
         jobs = (*(job_of(gang, unread) for gang in gangs), *foreign_jobs(pods, own))
-        return EngineState(self._node_table.of(self.nodes.items.values(), pods), jobs, progress)
+        nodes = self._node_table.of(self.nodes.items.values(), pods)
+        return EngineState(nodes, jobs, progress, forgets_starts=True)
 
     async def _gangs(self, identities: Collection[str]) -> list[KubernetesGang]:
         pods = Pods(self.pods.items)
@@ -162,6 +164,8 @@ class KubernetesEngine:
                 await self._until_shown(gang.identity, _is_started)
             case Forbid(identity=identity):
                 await self._writer.forbid(identity, self._gang(gang_name(identity)))
+            case NoteLost(gang=gang):
+                await self._writer.note_lost(gang, self._gang(gang_name(gang.identity)))
             case Signal(ref=ref, grace_s=grace_s):
                 await self._writer.end(await self._whole_gang(ref), grace_s)
             case Kill(ref=ref):

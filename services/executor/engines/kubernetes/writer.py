@@ -21,6 +21,7 @@ from services.executor.core.kubernetes.names import ENDED, FINALIZER, gang_name,
 from services.executor.core.kubernetes.pods import PodSeen
 from services.executor.core.kubernetes.records import (
     FORBIDDEN,
+    LOST,
     OPEN,
     STARTED,
     GangRecord,
@@ -142,6 +143,17 @@ class GangWriter:
             decided = STARTED if seen.has_begun else FORBIDDEN
             namespace, workers = seen.record.namespace, max(seen.pods) + 1
             record = new_record(identity, namespace, workers, decided, seen.adopted)
+        await self._ignoring(self._api.create(self._records, record_manifest(record)), CONFLICT)
+
+    async def note_lost(self, gang: EngineGang, seen: KubernetesGang | None) -> None:
+        """Decide that a gang has begun and is lost; without effect if it is decided."""
+        if seen is not None and not seen.is_orphaned:
+            if seen.record.decided == OPEN:
+                await self._decide(replace(seen.record, decided=LOST))
+            return
+        namespace, workers = self._namespace_of(gang.launch.tenant), gang.launch.world_size
+        adopted = seen.adopted if seen is not None else ()
+        record = new_record(gang.identity, namespace, workers, LOST, adopted)
         await self._ignoring(self._api.create(self._records, record_manifest(record)), CONFLICT)
 
     async def _decide(self, record: GangRecord) -> bool:

@@ -83,6 +83,7 @@ def decide(
     memory: Memory | None = None,
     now_s: float = 100.0,
     acting: frozenset[str] = frozenset(),
+    ledger_ms: int = 1000,
 ) -> Decided:
     return reconcile(
         Look(
@@ -92,6 +93,7 @@ def decide(
             observation=observation,
             memory=Memory() if memory is None else memory,
             now_s=now_s,
+            ledger_ms=ledger_ms,
             pending_s=20.0,
             refusal_of=no_refusal,
             acting=acting,

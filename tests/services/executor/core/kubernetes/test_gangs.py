@@ -14,7 +14,7 @@ from services.executor.core.kubernetes.gangs import (
     progress_of,
 )
 from services.executor.core.kubernetes.pods import pod_of
-from services.executor.core.kubernetes.records import FORBIDDEN, OPEN, STARTED
+from services.executor.core.kubernetes.records import FORBIDDEN, LOST, OPEN, STARTED
 from tests.services.executor.core.kubernetes.objects import (
     GANG,
     NAMESPACE,
@@ -91,6 +91,16 @@ def test_a_pod_that_is_gone_or_given_up_may_run_on() -> None:
     lost = gang(STARTED, ended_pod(0, 0), gang_pod(1, phase="Failed", conditions=[condition]))
     assert job_of(lost).lost_node and job_of(lost).failure.reason == "step_lost"
     assert set(progress_of(lost, {}).ends) == {0}
+
+
+def test_a_gang_of_a_start_that_the_api_has_lost_binds_nothing_and_ends_as_lost() -> None:
+    restored = gang(LOST, FIRST, SECOND)
+    assert job_of(restored).has_failed and job_of(restored).phase is EnginePhase.RUNNING
+    progress = progress_of(restored, {})
+    assert progress.is_begun and progress.settle_s and not (progress.needs_start or progress.ready)
+    over = job_of(gang(LOST))
+    assert over.phase is EnginePhase.ENDED and over.is_kept and over.lost_node
+    assert over.failure.reason == "step_lost" and "restore of etcd" in over.failure.detail
 
 
 def test_an_image_that_cannot_be_pulled_is_a_refusal() -> None:

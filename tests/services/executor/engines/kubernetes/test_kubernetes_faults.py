@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from signal import SIGKILL
 from typing import Any
@@ -13,9 +14,19 @@ import pytest
 from infra.kubernetes.cluster import KubernetesCluster
 from infra.kubernetes.control_plane import ADMIN, EXECUTOR
 from infra.kubernetes.image import IMAGE
-from services.executor.core.engines.contract import EngineNode, EnginePhase, Submit
+from services.executor.core.engines.contract import (
+    EngineNode,
+    EnginePhase,
+    Forget,
+    GangProgress,
+    Kill,
+    NoteLost,
+    Start,
+    Submit,
+)
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.kubernetes.manifests import PodOptions
+from services.executor.core.kubernetes.names import gang_name
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.access import access_of
 from services.executor.engines.kubernetes.api import KubernetesApi
@@ -70,6 +81,43 @@ async def test_a_gang_that_the_control_plane_forgot_is_seen_to_be_gone_and_submi
     await seen(engine, gang, 0)
     await submitted(engine, gang)
     assert len(pods_of(cluster, gang)) == 3
+
+
+async def test_a_gang_that_had_begun_before_a_restore_is_noted_as_lost_and_never_bound(
+    cluster: KubernetesCluster, engine: KubernetesEngine, gang: EngineGang, tmp_path: Path
+) -> None:
+    etcd, before = cluster.folder / "etcd", tmp_path / "before"
+    await submitted(engine, gang)
+    await asyncio.to_thread(restore, cluster, etcd, before)
+    name = gang_name(gang.identity)
+    async with asyncio.timeout(PATIENCE_S):
+        while not all(pod["spec"].get("nodeName") for pod in pods_of(cluster, gang)):
+            with suppress(EngineAway):
+                await engine.act(Start(gang, name))
+            await asyncio.sleep(0.1)
+    await asyncio.to_thread(restore, cluster, before, etcd)
+    async with asyncio.timeout(PATIENCE_S):
+        while not (progress := await progress_of(engine, gang)).settle_s:
+            with suppress(EngineAway):
+                await engine.act(NoteLost(gang))
+            await asyncio.sleep(0.1)
+    assert progress.is_begun and not progress.needs_start
+    await engine.act(Start(gang, name))
+    assert not any(pod["spec"].get("nodeName") for pod in pods_of(cluster, gang))
+    await engine.act(Kill(name))
+    await seen(engine, gang, 0)
+    [over] = (await engine.observe([gang.identity])).jobs_of(gang.identity)
+    assert over.phase is EnginePhase.ENDED and over.lost_node
+    await engine.act(Submit(gang))
+    assert pods_of(cluster, gang) == []
+    await engine.act(Forget(over.ref))
+
+
+async def progress_of(engine: KubernetesEngine, gang: EngineGang) -> GangProgress:
+    """Return what the engine shows of a gang, nothing while it is away."""
+    with suppress(EngineAway):
+        return (await engine.observe([gang.identity])).progress[gang.identity]
+    return GangProgress()
 
 
 async def submitted(engine: KubernetesEngine, gang: EngineGang) -> None:
