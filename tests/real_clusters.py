@@ -16,10 +16,10 @@ from tests.patience import PATIENCE_S
 
 
 @contextmanager
-def slurm_cluster() -> Iterator[slurm.SlurmCluster]:
+def slurm_cluster(*, has_hooks: bool = False) -> Iterator[slurm.SlurmCluster]:
     with (
         folder_or_skip(slurm.missing()) as folder,
-        slurm.slurm_cluster(folder, PATIENCE_S) as running,
+        slurm.slurm_cluster(folder, PATIENCE_S, has_hooks=has_hooks) as running,
     ):
         yield running
 

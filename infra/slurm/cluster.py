@@ -22,6 +22,13 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "sinfo", "squeue", "scanc
 NODES = ("g1", "g2", "g3")
 GPUS = 4
 NULL_DEVICE = os.makedev(1, 3)
+HOOK = Path(__file__).parent / "hooks" / "berth-hook.sh"
+HOOKS = """\
+Prolog={script}
+Epilog={script}
+JobCompType=jobcomp/script
+JobCompLoc={script}
+"""
 CONFIGURATION = """\
 ClusterName=berth
 SlurmctldHost=localhost(127.0.0.1)
@@ -75,8 +82,14 @@ def missing() -> str:
 class SlurmCluster:
     """The daemons; each can be killed and started again."""
 
-    def __init__(self, folder: Path, patience_s: float = START_S) -> None:
+    def __init__(
+        self, folder: Path, patience_s: float = START_S, *, has_hooks: bool = False
+    ) -> None:
+        """`has_hooks` has Slurm run Berth's script at Prolog, Epilog and the end of each job."""
         self.folder = folder
+        self.hooks = folder / "hooks"
+        """Folder of the notes of that script."""
+        self._has_hooks = has_hooks
         self._patience_s = patience_s
         self.shared = folder / "shared"
         self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
@@ -96,12 +109,23 @@ class SlurmCluster:
         text = CONFIGURATION.format(
             controller_port=ports[0], folder=self.folder, nodes="\n".join(lines)
         )
-        (self.folder / "slurm.conf").write_text(text)
+        hooks = HOOKS.format(script=self._install_hook()) if self._has_hooks else ""
+        (self.folder / "slurm.conf").write_text(text + hooks)
         self.write_gpus(dict.fromkeys(NODES, GPUS))
         (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nConstrainCores=no\n")
         key = self.folder / "munge.key"
         key.write_bytes(secrets.token_bytes(1024))
         key.chmod(0o400)
+
+    def _install_hook(self) -> Path:
+        """Install the script as docs/slurm.md says; return where it is."""
+        self.hooks.mkdir(mode=0o755)
+        script = self.folder / "etc" / HOOK.name
+        script.parent.mkdir()
+        shutil.copy(HOOK, script)
+        lines = f"notes={self.hooks}\nrun={self.folder}/run\n"
+        script.with_suffix(".conf").write_text(lines)
+        return script
 
     def write_gpus(self, gpus: Mapping[str, int]) -> None:
         """Write how many GPUs the daemon of each node finds when it starts."""
@@ -197,9 +221,11 @@ class SlurmCluster:
 
 
 @contextmanager
-def slurm_cluster(folder: Path, patience_s: float = START_S) -> Iterator[SlurmCluster]:
+def slurm_cluster(
+    folder: Path, patience_s: float = START_S, *, has_hooks: bool = False
+) -> Iterator[SlurmCluster]:
     """Run a cluster in a folder, whose path has to be short for the socket of munge."""
-    cluster = SlurmCluster(folder, patience_s)
+    cluster = SlurmCluster(folder, patience_s, has_hooks=has_hooks)
     cluster.configure()
     try:
         cluster.start()

@@ -25,6 +25,7 @@ SLURM = frozenset(
         "slurm_commands",
         "slurm_user",
         "slurm_users",
+        "slurm_hooks",
         "slurm_poll_s",
         "slurm_pending_s",
     }
@@ -156,6 +157,7 @@ PATHS = frozenset(
         "smtp_ca",
         "slurm_folder",
         "slurm_commands",
+        "slurm_hooks",
         "kubernetes_config",
         "ray_folder",
         "ray_token_file",

@@ -95,7 +95,9 @@ def _slurm(settings: ExecutorSettings, folder: Path) -> SlurmEngine:
         if is_root(user):
             raise BadSettings(f"BERTH_SLURM_USERS: {user!r} is root, as which no job runs")
     commands = SlurmCommands(settings.slurm_commands)
-    return SlurmEngine(commands, folder, partition, options_of, os.geteuid(), users)
+    return SlurmEngine(
+        commands, folder, partition, options_of, os.geteuid(), users, settings.slurm_hooks
+    )
 
 
 def kubernetes_server(

@@ -87,6 +87,11 @@ class ExecutorSettings(ServerSettings):
         pattern=r"^([a-z0-9._-]+:[A-Za-z0-9._-]+(,|$))*$",
         description="tenant:user,...: UNIX users of these tenants' jobs instead",
     )
+    slurm_hooks: Path | None = Field(
+        default=None,
+        description="Folder of the notes of Slurm's Prolog, Epilog and job completion, an "
+        "absolute path; none are read if not given",
+    )
     slurm_poll_s: float = Field(
         default=1.0, ge=0.1, le=60, description="Longest time between two looks at Slurm, s"
     )
@@ -196,6 +201,13 @@ class ExecutorSettings(ServerSettings):
         pool = str(info.field_name).replace("_folder", "_pool")
         if info.data.get(pool) and (folder is None or not folder.is_absolute()):
             raise ValueError(f"an absolute path is needed with {pool}")
+        return folder
+
+    @field_validator("slurm_hooks")
+    @classmethod
+    def _is_absolute(cls, folder: Path | None) -> Path | None:
+        if folder is not None and not folder.is_absolute():
+            raise ValueError("an absolute path is needed")
         return folder
 
     def slurm_user_of(self, tenant: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.slurm.cluster import SlurmCluster
+from infra.slurm.cluster import HOOK, HOOKS, SlurmCluster
 from tests.docs.engine_pages import assert_names_settings_and_reasons, run_page
 from tests.pages import ROOT, blocks
 from tests.real_clusters import slurm_cluster
@@ -28,6 +28,12 @@ def cluster() -> Iterator[SlurmCluster]:
 
 def test_the_page_names_every_setting_and_reason() -> None:
     assert_names_settings_and_reasons(PAGE, "slurm")
+
+
+def test_the_page_installs_the_script_as_the_cluster_of_the_tests_does() -> None:
+    installed = f"/etc/slurm/berth/{HOOK.name}"
+    assert HOOKS.format(script=installed) in PAGE
+    assert f"{HOOK.relative_to(ROOT)} {installed}" in PAGE
 
 
 @pytest.mark.stack

@@ -6,7 +6,7 @@ What they mean is in `services/executor/core/engines/contract.py`, and what a ba
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from services.executor.core.engines.contract import Action, EngineState
@@ -29,8 +29,11 @@ class Engine(Protocol):
     @property
     def backend(self) -> Backend: ...
 
-    async def run(self) -> None:
-        """Keep up what it watches until cancelled; an engine that watches nothing returns."""
+    async def run(self, changed: Callable[[], None]) -> None:
+        """Keep up what it watches until cancelled; an engine that watches nothing returns.
+
+        It may call `changed` where a look at once would show something new.
+        """
         ...
 
     def refusal(self, gang: EngineGang) -> Failure | None:

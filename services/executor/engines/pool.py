@@ -109,8 +109,12 @@ class EnginePool:
             group.create_task(self.lane.run())
             group.create_task(self._keep_looking())
 
-    def _on_orders(self, nodes: Iterable[str]) -> None:
+    def look_soon(self) -> None:
+        """Look at once, or right after the look that is under way."""
         self._wake.set()
+
+    def _on_orders(self, nodes: Iterable[str]) -> None:
+        self.look_soon()
 
     async def _keep_looking(self) -> None:
         await self.lane.caught_up.wait()

@@ -76,7 +76,7 @@ class EngineServer:
             beside = (
                 self._directory.run(),
                 self._soft.run(),
-                self._engine.run(),
+                self._engine.run(self._look_soon),
                 probe_lag(self.behind, self._metrics),
                 self._serve(),
             )
@@ -85,6 +85,10 @@ class EngineServer:
             for task in tasks:
                 task.cancel()
         await self._soft_log.stop()
+
+    def _look_soon(self) -> None:
+        if self._pool is not None:
+            self._pool.look_soon()
 
     async def _serve(self) -> None:
         pool = await self._directory.wait_for(self._name)

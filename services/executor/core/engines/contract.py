@@ -114,9 +114,11 @@ class GangProgress:
     """Its start was decided, and is to be carried out again: an executor died in the middle."""
     is_forbidden: bool = False
     """The program was not started, and never is."""
+    cleared: frozenset[str] = frozenset()
+    """Nodes that have shown that nothing of the gang runs there any more, where it was lost."""
     settle_s: float = 0.0
-    """Time for which all nodes of a gang that the engine lost have to answer, beside its grace,
-    until nothing of it runs there."""
+    """Time for which all other nodes of a gang that the engine lost have to answer, beside its
+    grace, until nothing of it runs there."""
     ends: Mapping[int, RankEnd] = field(default_factory=dict)
 
 

@@ -19,6 +19,11 @@ NOTED_REASONS = frozenset(
 )
 
 
+def folder_name(identity: str) -> str:
+    """Return the name of the folder with the notes of a gang."""
+    return identity.replace("/", "-").replace(":", "+")
+
+
 def output_name(rank: int) -> str:
     return f"rank-{rank}.out"
 

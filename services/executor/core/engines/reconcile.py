@@ -228,15 +228,17 @@ def _of_begun(
 
 
 def _is_settled(look: Look, gang: EngineGang, progress: GangProgress) -> bool:
-    """Return whether all nodes of a lost gang answer, and did so for as long as its end may take.
+    """Return whether each node of a lost gang has shown its end there, or answers, and did so for
+    as long as that end may take.
 
     A restart of the executor waits anew.
     """
     nodes, answers_s = look.observation.nodes, look.memory.answers_s
-    if not all((node := nodes.get(name)) is not None and node.responds for name in gang.nodes):
+    rest = [name for name in gang.nodes if name not in progress.cleared]
+    if not all((node := nodes.get(name)) is not None and node.responds for name in rest):
         answers_s.pop(gang.identity, None)
         return False
-    if not progress.settle_s:
+    if not (rest and progress.settle_s):
         return True
     first_s, last_s = answers_s.get(gang.identity, (look.now_s, look.now_s))
     if look.now_s - last_s > LOOKS_APART_S:

@@ -80,7 +80,7 @@ class KubernetesEngine:
         self._adoption = PodAdoption(api, records, namespace_of, options.tolerations)
         self._writer = GangWriter(api, records, namespace_of, options)
 
-    async def run(self) -> None:
+    async def run(self, changed: Callable[[], None]) -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 for watched in (self.nodes, self.pods, self.records):

@@ -50,7 +50,7 @@ class RayEngine:
         self._over_s: dict[str, float] = {}
         """When the wrappers of a gang that Ray lost will have ended it; a restart waits anew."""
 
-    async def run(self) -> None:
+    async def run(self, changed: Callable[[], None]) -> None:
         """Ray is looked at, and not watched: keep the client until cancelled."""
         try:
             await asyncio.Event().wait()

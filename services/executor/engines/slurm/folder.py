@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from services.executor.core.engines.gangs import EngineGang
+from services.executor.core.engines.noted import folder_name
 from services.executor.core.slurm.scripts import (
     BATCH,
     ENVIRONMENT,
@@ -28,7 +29,7 @@ class GangFolder(NotedFolder):
     """Files by which the executor and the processes of a gang talk."""
 
     def __init__(self, root: Path, identity: str) -> None:
-        super().__init__(root / identity.replace("/", "-").replace(":", "+"))
+        super().__init__(root / folder_name(identity))
 
     def write_scripts(self, gang: EngineGang, user: str) -> None:
         """Write what the gang runs, for its user alone. Raises KeyError for an unknown user."""

@@ -20,12 +20,14 @@ from services.executor.core.engines.contract import (
 )
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.engines.unrunnable import unsupported
+from services.executor.core.slurm.hooks import lost_gangs, with_notes
 from services.executor.core.slurm.parse import jobs_of, nodes_of
 from services.executor.core.slurm.submission import SlurmOptions, sbatch_arguments
 from services.executor.engines.noted_folder import reachable
 from services.executor.engines.slurm.commands import CommandFailed, SlurmCommands, words_of
 from services.executor.engines.slurm.folder import GangFolder
-from services.executor.engines.slurm.users import user_name, user_refusal
+from services.executor.engines.slurm.hook_folder import HookFolder
+from services.executor.engines.slurm.users import uids_of, user_name, user_refusal
 from shared.contracts.failures import Failure
 from shared.contracts.nodes import Backend
 
@@ -33,7 +35,8 @@ from shared.contracts.nodes import Backend
 class SlurmEngine:
     """`root` is the folder that nodes and executor share; `options_of` takes a tenant.
 
-    `users` are the names of all users of jobs beside that of the executor.
+    `users` are the names of all users of jobs beside that of the executor; `hooks` is the folder of
+    the notes of Slurm's scripts, None where they are not installed.
     """
 
     backend: Backend = "slurm"
@@ -46,6 +49,7 @@ class SlurmEngine:
         options_of: Callable[[str], SlurmOptions],
         executor_uid: int,
         users: Iterable[str] = (),
+        hooks: Path | None = None,
     ) -> None:
         self._commands = commands
         self._root = root
@@ -53,9 +57,13 @@ class SlurmEngine:
         self._options_of = options_of
         self._executor_uid = executor_uid
         self._users = frozenset((user_name(executor_uid), *users))
+        uids = uids_of(self._users) | {executor_uid}
+        self._hooks = HookFolder(hooks, uids) if hooks is not None else None
 
-    async def run(self) -> None:
-        """Return: Slurm is looked at, and not watched."""
+    async def run(self, changed: Callable[[], None]) -> None:
+        """Listen to the scripts of Slurm; without them Slurm is looked at, and not watched."""
+        if self._hooks is not None:
+            await self._hooks.listen(changed)
 
     def refusal(self, gang: EngineGang) -> Failure | None:
         """Refuse an image, and what would run as root; Slurm refuses the rest at submission."""
@@ -72,7 +80,11 @@ class SlurmEngine:
         )
         with reachable(self._root):
             progress = await asyncio.to_thread(self._progress, identities)
-        return EngineState(nodes_of(nodes, self._partition), jobs_of(jobs, self._users), progress)
+        seen, known = nodes_of(nodes, self._partition), jobs_of(jobs, self._users)
+        state = EngineState(seen, known, progress)
+        if self._hooks is None:
+            return state
+        return with_notes(state, await asyncio.to_thread(self._hooks.notes, lost_gangs(state)))
 
     def _progress(self, identities: Collection[str]) -> dict[str, GangProgress]:
         return {name: GangFolder(self._root, name).progress() for name in identities}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pwd
+from collections.abc import Iterable
+from contextlib import suppress
 
 from shared.contracts.failures import Failure
 
@@ -36,3 +38,12 @@ def user_name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
+
+
+def uids_of(users: Iterable[str]) -> frozenset[int]:
+    """Return the numbers of users, without those that this machine lacks."""
+    uids = set()
+    for user in users:
+        with suppress(KeyError):
+            uids.add(pwd.getpwnam(user).pw_uid)
+    return frozenset(uids)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from services.executor.core.engines.contract import (
     EngineJob,
     EnginePhase,
@@ -100,3 +102,15 @@ def test_a_node_that_was_silent_or_not_looked_at_begins_anew() -> None:
     decide(history, look, memory, 0.0)
     decide(history, silent, memory, 1.0)
     assert memory.answers_s == {}
+
+
+def test_nodes_that_have_shown_the_end_need_not_answer_and_the_others_for_long_enough() -> None:
+    history, memory = started_history(), Memory()
+    over = engine_job(EnginePhase.ENDED, lost_node=True, failure=FORGOTTEN)
+    silent = engine_node("n1", responds=False)
+    half = replace(LOST, cleared=frozenset({"n1"}))
+    assert decide(history, observed(over, progress=half, n1=silent), memory).reports == []
+    assert memory.answers_s, "n2 answers, and has not shown the end"
+    all_ends = replace(LOST, cleared=frozenset({"n1", "n2"}))
+    assert len(decide(history, observed(over, progress=all_ends, n1=silent)).reports) == 3
+    assert decide(history, observed(over, progress=LOST, n1=silent)).reports == []

@@ -34,7 +34,7 @@ def cluster() -> Iterator[KubernetesCluster]:
 async def engine(cluster: KubernetesCluster) -> AsyncIterator[KubernetesEngine]:
     api = KubernetesApi(access_of(cluster.kubeconfig(EXECUTOR)))
     made = KubernetesEngine(api, "berth", lambda tenant: NAMESPACE, PodOptions(IMAGE))
-    task = asyncio.create_task(made.run())
+    task = asyncio.create_task(made.run(lambda: None))
     # One that is cancelled in the middle of a handshake leaves its socket to the collector.
     await until(lambda: not any(w.problem for w in (made.nodes, made.pods, made.records)))
     yield made

@@ -45,7 +45,7 @@ async def test_without_credentials_nothing_is_concluded_and_new_ones_are_taken_a
     config.write_text(valid)
     api = KubernetesApi(access_of(config))
     engine = KubernetesEngine(api, "berth", lambda tenant: NAMESPACE, PodOptions(IMAGE))
-    task = asyncio.create_task(engine.run())
+    task = asyncio.create_task(engine.run(lambda: None))
     try:
         await until(lambda: not any(w.problem for w in (engine.nodes, engine.pods, engine.records)))
         config.write_text(valid.replace(f"token: {EXECUTOR}", "token: expired"))
