@@ -30,7 +30,8 @@ def callback(reporter: Reporter | None = None, samples: int | None = None) -> An
             times.begin(trainer.global_step, trainer.max_steps)
 
         def on_train_batch_end(self, trainer: Any, *_: Any, **__: Any) -> None:
-            times.end(trainer.global_step, trainer.max_steps)
+            accumulated = trainer.accumulate_grad_batches
+            times.end(trainer.global_step, trainer.max_steps, accumulated)
 
         def on_validation_start(self, trainer: Any, module: Any) -> None:
             times.begin_evaluation()

@@ -30,15 +30,23 @@ def installed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 def a_trainer(model: Any) -> SimpleNamespace:
     return SimpleNamespace(
-        global_step=0, max_steps=10, strategy=SimpleNamespace(model=model), callback=None
+        global_step=0,
+        max_steps=10,
+        accumulate_grad_batches=1,
+        strategy=SimpleNamespace(model=model),
+        callback=None,
     )
 
 
 def batches(callback: Any, trainer: SimpleNamespace, count: int) -> None:
     for _ in range(count):
-        callback.on_train_batch_start(trainer, None, None, 0)
-        trainer.global_step += 1
-        callback.on_train_batch_end(trainer, None, None, None, 0)
+        batch(callback, trainer)
+
+
+def batch(callback: Any, trainer: SimpleNamespace, *, steps: bool = True) -> None:
+    callback.on_train_batch_start(trainer, None, None, 0)
+    trainer.global_step += steps
+    callback.on_train_batch_end(trainer, None, None, None, 0)
 
 
 def test_batches_are_reported_without_ddp(installed: None, sent: Sent) -> None:
@@ -58,6 +66,30 @@ def test_an_evaluation_between_batches_is_none_of_them(installed: None, sent: Se
     batches(callback, trainer, 1)
     kinds = [(one.step, one.iteration_kind) for one in sent.datagrams()]
     assert kinds == [(1, "train"), (1, "evaluation"), (2, "train")]
+
+
+@pytest.mark.parametrize("model", [object(), None], ids=["whole", "ddp"])
+def test_batches_that_accumulate_gradients_are_one_iteration(
+    installed: None, sent: Sent, monkeypatch: pytest.MonkeyPatch, model: Any
+) -> None:
+    install(monkeypatch)
+    callback, trainer = lightning.callback(sent.reporter, samples=32), a_trainer(model or Model())
+    trainer.accumulate_grad_batches = 3
+    callback.on_train_start(trainer, None)
+    for steps in (False, False, True, False, True):  # the last step of an epoch has two batches
+        batch(callback, trainer, steps=steps)
+    assert [(one.step, one.samples) for one in sent.datagrams()] == [(1, 96), (2, 64)]
+
+
+def test_a_training_with_steps_that_the_trainer_does_not_count_is_reported(
+    installed: None, sent: Sent
+) -> None:
+    """Of an optimizer that the program steps by itself `global_step` stays 0."""
+    callback, trainer = lightning.callback(sent.reporter), a_trainer(object())
+    callback.on_train_start(trainer, None)
+    for _ in range(2):
+        batch(callback, trainer, steps=False)
+    assert len(sent.datagrams()) == 2
 
 
 def test_a_ddp_model_reports_own_work(
