@@ -22,6 +22,13 @@ from shared.contracts.wait_reasons import (
 Data = Mapping[str, object]
 
 
+NODES_CHOSEN: dict[object, str] = {
+    1.0: ", on the nodes that the scheduler chose",
+    0.0: "; those that the scheduler chose had no room, took no work, were slow or had failed it",
+}
+"""By the term `chosen_nodes` of a placement."""
+
+
 def words(type_: str, data: Data) -> str:
     """Return one line; an unknown reason is shown unchanged."""
     if target := data.get("transferred_to"):
@@ -48,7 +55,9 @@ def _resized(data: Data) -> str:
 def _placed(data: Data) -> str:
     allocations = cast("list[Data]", data.get("allocations") or [])
     shown = _few(sorted({str(allocation["node_id"]) for allocation in allocations}))
-    return f"on {shown} after {_seconds(data.get('waited_ms'))}, by {data.get('policy')}"
+    line = f"on {shown} after {_seconds(data.get('waited_ms'))}, by {data.get('policy')}"
+    terms = cast("Data", data.get("terms") or {})
+    return line + NODES_CHOSEN.get(terms.get("chosen_nodes"), "")
 
 
 def _held(data: Data) -> str:
@@ -62,6 +71,8 @@ def _held(data: Data) -> str:
         parts = [_at(text, detail["faster_at"]), numbers_of(plain_hold(data))]
     text = "the scheduler of the pool gives it no GPUs before its next proposal, at {}"
     parts.append(_at(text, detail.get("allotted_at")))
+    if nodes := detail.get("chosen_nodes"):
+        parts.append(f"the scheduler of the pool chose {nodes} for it, where others still stop")
     if "protected_by" in detail:
         rule = str(detail["protected_by"])
         lower = f"jobs of lower rank {PROTECTIONS.get(rule, f'are protected by {rule}')}"

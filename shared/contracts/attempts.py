@@ -129,9 +129,9 @@ class JobPreempted(Event):
     )
 
 
-MigrationReason = Literal["drain", "slow_node", "defragment", "balance", "restart"]
-"""`restart` goes on where it ran, from its last checkpoint; no earlier release reads it, so none is
-planned before `berth upgrade finish`."""
+MigrationReason = Literal["drain", "slow_node", "defragment", "balance", "restart", "scheduled"]
+"""`restart` goes on where it ran, from its last checkpoint, `scheduled` on nodes that the pool's
+scheduler chose; no earlier release reads them, so none is planned before `berth upgrade finish`."""
 
 
 @event

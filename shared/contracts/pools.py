@@ -249,8 +249,8 @@ class PoolSettings(Command):
     )
     scheduler: Name | None = Field(
         None,
-        description="scheduler that decides order, GPU type and number of GPUs of the pool's jobs "
-        "with whole GPUs (`docs/schedulers.md`); absent: the ranked queue does",
+        description="scheduler that decides order, GPU type, number of GPUs and perhaps nodes of "
+        "jobs with whole GPUs (`docs/schedulers.md`); absent: the ranked queue does",
     )
     scheduler_round_s: float = Field(
         360.0,

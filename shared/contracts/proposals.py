@@ -8,12 +8,22 @@ from shared.contracts.base import JobId, Local, Model
 from shared.contracts.schedules import ProposalFailure
 
 
+class ProposedNode(Model):
+    """GPUs of a job on one node."""
+
+    node_id: str = Field(description="the node")
+    gpus: int = Field(ge=1, description="GPUs of the gang on it")
+
+
 class ProposedGpus(Model):
     """GPUs of a job, of one type."""
 
     job_id: JobId = Field(description="the job")
     gpu_type: str = Field(description="type of its GPUs")
     gpus: int = Field(ge=1, description="GPUs of its gang")
+    nodes: tuple[ProposedNode, ...] = Field(
+        (), description="its nodes, where the scheduler decides them; empty: the pool does"
+    )
 
 
 class ProposalReady(Local):

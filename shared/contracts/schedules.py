@@ -12,21 +12,31 @@ ProposalFailure = Literal["", "late", "died"]
 """`late`: the scheduler made no proposal in its time; `died`: its process ended before it did."""
 
 
+class AllottedNode(Model):
+    """The workers of a job on one node."""
+
+    node_id: str = Field(description="the node")
+    workers: int = Field(ge=1, description="workers of the gang on it")
+
+
 class AllottedGpus(Model):
     """The GPUs of a job until the next proposal, of one type."""
 
     job_id: JobId = Field(description="the job")
     gpu_type: str = Field(description="type of its GPUs")
     workers: int = Field(ge=1, description="workers of its gang")
+    nodes: tuple[AllottedNode, ...] = Field(
+        (), description="nodes that the scheduler chose; empty: the pool chooses them"
+    )
 
 
 @event
 class GpusAllotted(Event):
     """The scheduler of a pool said which jobs run until its next proposal, and on what.
 
-    A job with GPUs that is not named stops, one with another number or type changes, and a waiting
-    one that is named starts as soon as its GPUs are free. A proposal that breaks a rule changes
-    nothing: it is refused whole, and the ranked queue decides until the next one.
+    A job with GPUs that is not named stops, one with another number, type or nodes changes, and a
+    waiting one that is named starts as soon as its GPUs are free. A proposal that breaks a rule
+    changes nothing: it is refused whole, and the ranked queue decides until the next one.
     """
 
     TYPE: ClassVar[str] = "gpus.allotted.v1"

@@ -35,6 +35,7 @@ REASONS = {
     "slow_node": "its node is slow",
     "defragment": "defragmentation for larger jobs",
     "balance": "load balancing",
+    "scheduled": "the scheduler of the pool chose other nodes",
     "restart": "it restarts where it ran, as slow nodes had no room elsewhere",
     "grow": "it grows into idle GPUs",
     "shrink": "a waiting job can start on the released GPUs",
@@ -42,7 +43,7 @@ REASONS = {
 
 PROTECTION = ("protected_by", "protected_until", "deferred_stops")
 RESERVATION = ("reserved_until", "outlasted_by", "not_reserved_before")
-IN_WORDS = frozenset((*PROTECTION, *RESERVATION, "faster_at", "allotted_at"))
+IN_WORDS = frozenset((*PROTECTION, *RESERVATION, "faster_at", "allotted_at", "chosen_nodes"))
 """Details of a hold that have a sentence of their own."""
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-CARRIED_OUT = frozenset({"order", "type", "gpus", "share of time"})
-"""Decisions that a pool carries out; on which nodes a gang is placed it decides itself."""
+NODES = "nodes"
+CARRIED_OUT = frozenset({"order", "type", "gpus", "share of time", NODES})
+"""Decisions that a pool carries out. Of a scheduler that does not decide nodes it chooses them."""
 
 
 def not_carried_out(decides: Iterable[str]) -> list[str]:

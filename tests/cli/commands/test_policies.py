@@ -34,8 +34,8 @@ def test_every_policy_is_listed_with_its_setting_decisions_needs_and_source() ->
 
 def test_those_of_pools_alone_leave_out_what_no_pool_carries_out() -> None:
     names = {row["simulated"] for row in listed("--pools")}
-    assert {"srsf", "rounds:sia"} <= names
-    assert not {"rounds:pollux", "rounds:muri"} & names
+    assert {"srsf", "rounds:sia", "rounds:pollux"} <= names
+    assert not {"rounds:synergy", "rounds:muri"} & names
 
 
 def test_the_table_has_a_row_for_each() -> None:

@@ -260,3 +260,21 @@ def test_a_hold_says_how_many_stops_for_it_were_put_off() -> None:
     detail = {"protected_by": "progress", "protected_until": float(until), "deferred_stops": 2.0}
     text = words("job.held.v1", {"reason": "no_capacity", "detail": detail})
     assert text.endswith(f"until {clock(until)}; 2 of them would then be stopped for this job")
+
+
+def test_a_placement_says_whether_it_is_on_the_nodes_of_a_scheduler() -> None:
+    data = {"allocations": [{"node_id": "a"}], "waited_ms": 1000, "policy": "fcfs+dally"}
+    own = words("job.placed.v1", {**data, "terms": {"chosen_nodes": 1.0}})
+    assert own == "on a after 1.0 s, by fcfs+dally, on the nodes that the scheduler chose"
+    other = words("job.placed.v1", {**data, "terms": {"chosen_nodes": 0.0}})
+    assert other.startswith(
+        "on a after 1.0 s, by fcfs+dally; those that the scheduler chose had no"
+    )
+    assert words("job.placed.v1", {**data, "terms": {}}) == "on a after 1.0 s, by fcfs+dally"
+
+
+def test_a_job_that_waits_for_its_schedulers_nodes_names_them() -> None:
+    detail = {"chosen_nodes": "a, b", "free_gpus": 4.0}
+    line = words("job.held.v1", {"reason": "no_capacity", "detail": detail})
+    assert "the scheduler of the pool chose a, b for it, where others still stop" in line
+    assert "chosen nodes" not in line

@@ -12,7 +12,7 @@ from tests.services.placement.core.lane import job
 from tests.services.placement.core.scheduled.pools import next_round, typed
 
 
-@pytest.mark.parametrize(("scheduler", "lines"), [("dally", 1), ("gavel", 0)])
+@pytest.mark.parametrize(("scheduler", "lines"), [("muri", 1), ("gavel", 0)])
 def test_a_refused_proposal_is_logged_with_its_pool_and_the_rule(
     caplog: pytest.LogCaptureFixture, scheduler: str, lines: int
 ) -> None:

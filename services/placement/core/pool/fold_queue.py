@@ -22,7 +22,7 @@ from shared.contracts.placement import (
     RoundEnded,
     RoundOpened,
 )
-from shared.contracts.schedules import GpusAllotted, ProposalOpened
+from shared.contracts.schedules import AllottedGpus, GpusAllotted, ProposalOpened
 from shared.ledger.decider import Fact
 
 BACKOFF_MS = 500
@@ -143,8 +143,13 @@ def note_allotments(pool: Pool, event: GpusAllotted, fact: Fact) -> None:
         event.until,
         event.memory,
         event.refused,
-        {own.job_id: Allotted(own.gpu_type, own.workers) for own in event.allotted},
+        {own.job_id: allotted_of(own) for own in event.allotted},
     )
+
+
+def allotted_of(own: AllottedGpus) -> Allotted:
+    nodes = tuple((node.node_id, node.workers) for node in own.nodes)
+    return Allotted(own.gpu_type, own.workers, nodes)
 
 
 def open_proposal(pool: Pool, event: ProposalOpened, fact: Fact) -> None:

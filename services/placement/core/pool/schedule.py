@@ -16,10 +16,12 @@ RECENT_WORKERS = 2000
 
 
 class Allotted(NamedTuple):
-    """GPU type and number of workers of a job until the next proposal."""
+    """GPU type, number of workers and nodes of a job until the next proposal."""
 
     gpu_type: str
     workers: int
+    nodes: tuple[tuple[str, int], ...] = ()
+    """(node, workers on it) as the scheduler chose them; empty: the pool chooses."""
 
 
 class OpenProposal(NamedTuple):

@@ -21,6 +21,8 @@ class Assignment(NamedTuple):
     """Its place in the queue, from 0."""
     gpus_left: int
     """Whole free GPUs that stay on its first node."""
+    terms: Mapping[str, float] = {}
+    """Further figures that explain the placement."""
 
 
 class Eviction(NamedTuple):

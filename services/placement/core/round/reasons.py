@@ -45,6 +45,8 @@ class PassedOver(NamedTuple):
     """Jobs that wait for faster GPUs by a solver's plan, and the ms when they are expected; or for
     the next proposal of the pool's scheduler."""
     waits_for: Literal["faster_at", "allotted_at"] = "faster_at"
+    chosen_nodes: Mapping[str, str] = MappingProxyType({})
+    """Jobs that wait for what stops on nodes that the pool's scheduler chose, and their names."""
 
 
 def report_holds(view: View, trial: Trial, plan: Plan, blocked: PassedOver) -> None:
@@ -160,6 +162,8 @@ class HoldReasons:
             detail |= self.protection_of(job) | self.reservation_of(job)
         if (waits_until := self.blocked.waits.get(job.job_id)) is not None:
             detail[self.blocked.waits_for] = float(waits_until)
+        if nodes := self.blocked.chosen_nodes.get(job.job_id):
+            detail["chosen_nodes"] = nodes
         if (deferral := self.deferrals.get(job.job_id)) is not None:
             detail["protected_by"] = rule_of(deferral)
             detail["protected_until"] = float(deferral.until_ms)

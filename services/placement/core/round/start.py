@@ -48,7 +48,7 @@ def placement_terms(view: View, proposal: Plan, assignment: Assignment) -> dict[
         health = min(view.board.health(slot.node_id, slot.gpus) for slot in slots)
         if health < 1:
             terms["health"] = health
-    return {**terms, **rank_terms(view)}
+    return {**terms, **assignment.terms, **rank_terms(view)}
 
 
 def rank_terms(view: View) -> dict[str, float]:

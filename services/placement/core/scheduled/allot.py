@@ -10,18 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from services.placement.core.pool.schedule import Allotted
 from services.placement.core.pool.state import Pool
-from services.placement.core.scheduled.claims import (
-    has_unclaimed_room,
-    has_vain_claim,
-    holds_in_view,
-    is_scheduled,
-)
+from services.placement.core.scheduled.allotments import allotments, bytes_of, still_allotted
+from services.placement.core.scheduled.claims import has_unclaimed_room, has_vain_claim
 from services.placement.core.scheduled.request import MEMORY_BYTES
 from shared.contracts.checkpoint import wall_ms
 from shared.contracts.construct import construct
-from shared.contracts.proposals import ProposalReady, ProposedGpus
+from shared.contracts.proposals import ProposalReady
 from shared.contracts.schedules import AllottedGpus, GpusAllotted, ProposalFailure, ProposalOpened
 from shared.ledger.decider import Decision
 
@@ -32,8 +27,6 @@ EARLY_PARTS = 10
 """A proposal comes a part of a round after the last one at the earliest, where GPUs are free."""
 ALLOTTED_BYTES = 500_000
 """Most bytes of allotments in a record of the ledger, which has its bounds."""
-FIELDS_BYTES = 48
-"""Names of the fields of an allotment, and its number."""
 FAILURES = {
     "late": f"made no proposal within {PROPOSAL_MS // 1000} s",
     "died": "its process ended before it made a proposal",
@@ -102,10 +95,7 @@ def without_proposal(pool: Pool, failed: ProposalFailure, now: int) -> Decision:
     last = pool.schedule
     if not last.scheduler or last.refused:
         return recorded(pool, now, refused=f"scheduler {scheduler_of(pool)}: {FAILURES[failed]}")
-    kept = tuple(
-        of_job(job_id, own) for job_id, own in last.allotted.items() if job_id in pool.jobs
-    )
-    return recorded(pool, now, kept, last.memory, kept=failed)
+    return recorded(pool, now, still_allotted(pool), last.memory, kept=failed)
 
 
 def recorded(
@@ -146,30 +136,3 @@ def too_large(pool: Pool, allotted: Iterable[AllottedGpus], memory: str) -> str:
         if size > most:
             return f"scheduler {scheduler_of(pool)}: {part} of {size} bytes, must be at most {most}"
     return ""
-
-
-def bytes_of(own: AllottedGpus) -> int:
-    """Return about the bytes of an allotment in a record."""
-    return len(own.job_id) + len(own.gpu_type) + FIELDS_BYTES
-
-
-def allotments(pool: Pool, proposed: Iterable[ProposedGpus]) -> Iterator[AllottedGpus]:
-    """Yield the allotments by job id, with those of jobs that the scheduler does not see.
-
-    A job that has left since the view was taken has none.
-    """
-    by_id: dict[str, Allotted] = {}
-    for job in pool.running.values():
-        if is_scheduled(job) and job.phase != "stopping" and not holds_in_view(pool, job):
-            node = pool.board.nodes[job.nodes[0]]
-            by_id[job.job_id] = Allotted(node.kind.gpu_type, len(job.allocations))
-    for own in proposed:
-        if (of := pool.jobs.get(own.job_id)) is not None:
-            shape = of.shape
-            workers = max(shape.min_workers, own.gpus // shape.gpus)
-            by_id[own.job_id] = Allotted(own.gpu_type, workers)
-    return (of_job(job_id, by_id[job_id]) for job_id in sorted(by_id))
-
-
-def of_job(job_id: str, own: Allotted) -> AllottedGpus:
-    return construct(AllottedGpus, job_id=job_id, gpu_type=own.gpu_type, workers=own.workers)

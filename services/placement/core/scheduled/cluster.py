@@ -29,7 +29,11 @@ def cluster_view(pool: Pool, now: int, most_waiting: int = Hooks.most_waiting) -
     """Return the pool at `now` ms, with so many waiting jobs at most."""
     assert pool.settings is not None
     in_view = {job.job_id: job for job in pool.running.values() if holds_in_view(pool, job)}
-    stopping = (job for job in pool.running.values() if will_wait(job) and may_wait(pool, job))
+    stopping = (
+        job
+        for job in pool.running.values()
+        if will_wait(job) and job.job_id not in pool.migrations and may_wait(pool, job)
+    )
     seen = {
         **in_view,
         **{job.job_id: job for job in stopping},
@@ -69,13 +73,17 @@ def may_wait(pool: Pool, job: Job) -> bool:
 def typed_nodes(pool: Pool, in_view: Mapping[str, Job]) -> tuple[TypedNode, ...]:
     """Return the nodes that take work, without the GPUs of jobs that are not in the view.
 
-    What stops now counts as free: its GPUs are released before the next proposal.
+    What stops now counts as free: its GPUs are released before the next proposal. What is reserved
+    for a job that stops to go on there does not.
     """
     price = pool.settings.gpu_hour_price if pool.settings else 0.0
     held = {node_id: set[int]() for node_id in pool.board.nodes}
     for job in pool.running.values():
-        if job.job_id not in in_view and job.phase != "stopping":
-            for slot in slots_of(job):
+        if job.job_id in in_view:
+            continue
+        slots = pool.migrations.get(job.job_id, ()) if job.phase == "stopping" else slots_of(job)
+        for slot in slots:
+            if slot.node_id in held:
                 held[slot.node_id].update(slot.gpus)
     return tuple(
         TypedNode(name, node.kind.gpu_type, node.kind.gpus - len(held[name]), node.rack, price)
@@ -92,7 +100,7 @@ def candidate(pool: Pool, job: Job, types: tuple[str, ...], now: int) -> Candida
     holds = holds_in_view(pool, job)
     return CandidateJob(
         job_id=job.job_id,
-        submit_s=job.submitted_at / 1000 * scale,
+        submit_s=min(job.submitted_at, now) / 1000 * scale,
         gpus=job.spec.gang.workers * shape.gpus,
         min_gpus=shape.min_workers * shape.gpus,
         max_gpus=shape.max_workers * shape.gpus,

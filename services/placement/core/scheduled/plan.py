@@ -1,31 +1,37 @@
 """The plan of a round that carries out the last proposal of the pool's scheduler.
 
-Jobs with an allotment start on the type and with the number of GPUs that it says, where the pool's
-own rules place them; those that run on others stop or are resized. A waiting job without one waits
-for the next proposal. Jobs that a scheduler does not decide about are planned as by greedy.
+Jobs with an allotment start on the type and with the number of GPUs that it says, on its nodes
+where these may have them, else where the pool's own rules place them; `changes.py` has those that
+run on others. A waiting job without one waits for the next proposal. Jobs that a scheduler does not
+decide about are planned as by greedy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from services.placement.core.pool.allocations import slots_by_rank
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.schedule import Allotted
 from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.state import Pool
 from services.placement.core.pool.trial import Trial
-from services.placement.core.resize.shrink import keep_order
 from services.placement.core.round.evict import evict
-from services.placement.core.round.fit import probe
+from services.placement.core.round.fit import nodes_to_avoid
 from services.placement.core.round.greedy import RoundPlanner, rank
 from services.placement.core.round.packing import policy_of
-from services.placement.core.round.plan import Plan, Resize
-from services.placement.core.round.protection import movable_from_ms
+from services.placement.core.round.plan import Plan
 from services.placement.core.round.reasons import PassedOver
 from services.placement.core.round.view import Policy, View
 from services.placement.core.scheduled.allot import early_ms
-from services.placement.core.scheduled.claims import allotted_shape, holds_in_view, is_scheduled
+from services.placement.core.scheduled.allotments import nodes_of
+from services.placement.core.scheduled.changes import change_running, leaving_nodes
+from services.placement.core.scheduled.chosen_nodes import (
+    Leaving,
+    awaited_nodes,
+    health_of,
+    take_chosen,
+)
+from services.placement.core.scheduled.claims import allotted_shape, is_scheduled
 
 
 def plan_scheduled(pool: Pool, view: View) -> Plan:
@@ -42,12 +48,13 @@ def plan_scheduled(pool: Pool, view: View) -> Plan:
         return job.shape if own is None else allotted_shape(job, own)
 
     policy = Policy(schedule.scheduler, rank, allot, policy_of(pool).place, evict)
+    leaving = leaving_nodes(pool, view)
     with Trial(view.board) as trial:
-        plan = ScheduledPlanner(view, policy, trial, frozenset(), waits).run()
+        plan = ScheduledPlanner(view, policy, trial, waits, schedule.allotted, leaving).run()
         with Trial(view.board) as taken:
             for assignment in plan.assignments:
                 taken.take(assignment.slots)
-            change_running(pool, view, taken, plan)
+            change_running(pool, view, taken, plan, leaving)
     plan.repeat_at(schedule.next_at)
     if (
         schedule.open is None
@@ -61,8 +68,65 @@ def plan_scheduled(pool: Pool, view: View) -> Plan:
 class ScheduledPlanner(RoundPlanner):
     """Starts what is allotted: jobs of one shape may have allotments of several types."""
 
+    def __init__(
+        self,
+        view: View,
+        policy: Policy,
+        trial: Trial,
+        waits: Mapping[str, int],
+        allotted: Mapping[str, Allotted],
+        leaving: Leaving,
+    ) -> None:
+        super().__init__(view, policy, trial, frozenset(), waits)
+        self.allotted = allotted
+        self.leaving = leaving
+        self.awaited: dict[str, str] = {}
+        """Names of the chosen nodes that jobs wait for, by job id."""
+
+    def consider(self, job: Job) -> bool:
+        """Place the job or hold it as ever; the placement says whether its nodes are the chosen."""
+        before, own = len(self.plan.assignments), self.allotted.get(job.job_id)
+        has_fitted = super().consider(job)
+        if own is not None and own.nodes and len(self.plan.assignments) > before:
+            last = self.plan.assignments[-1]
+            is_chosen = nodes_of(last.slots) == tuple(sorted(own.nodes))
+            self.plan.assignments[-1] = last._replace(terms={"chosen_nodes": float(is_chosen)})
+        return has_fitted
+
+    def find_slots(self, job: Job, shape: Shape) -> tuple[list[Slot], bool]:
+        """Return slots on the chosen nodes; else none while others stop there; else any.
+
+        Chosen nodes that are slow are taken where no healthier ones have room.
+        """
+        own = self.allotted.get(job.job_id)
+        if own is None or not own.nodes:
+            return super().find_slots(job, shape)
+        mark = len(self.trial.log)
+        chosen = self.take_chosen(job, shape, own)
+        if not chosen and (awaited := awaited_nodes(self.trial, job, own, self.leaving)):
+            self.awaited[job.job_id] = ", ".join(awaited)
+            return [], False
+        health = health_of(self.trial.board, chosen)
+        if chosen and health == 1:
+            return chosen, False
+        self.trial.rollback(mark)
+        usual, _ = super().find_slots(job, shape)
+        if chosen and (not usual or health_of(self.trial.board, usual) <= health):
+            self.trial.rollback(mark)
+            self.trial.take(chosen)
+            return chosen, False
+        return usual, False
+
+    def take_chosen(self, job: Job, shape: Shape, own: Allotted) -> list[Slot]:
+        """Take slots on the chosen nodes, none of which failed the job or is kept for the head."""
+        closed = frozenset(nodes_to_avoid(self.trial.board, job, shape))
+        if self.head and self.head.delayed_by(job, self.view.now, self.view.time_scale):
+            closed |= self.head.nodes
+        return take_chosen(self.trial, shape, own, closed)
+
     def passed_over(self) -> PassedOver:
-        return super().passed_over()._replace(waits_for="allotted_at")
+        passed_over = super().passed_over()
+        return passed_over._replace(waits_for="allotted_at", chosen_nodes=self.awaited)
 
     def is_hopeless(self) -> bool:
         return False
@@ -70,34 +134,3 @@ class ScheduledPlanner(RoundPlanner):
     def hold(self, job: Job, shape: Shape) -> bool:
         """Stop no others and reserve nothing for a job that the scheduler decides about."""
         return False if is_scheduled(job) else super().hold(job, shape)
-
-
-def change_running(pool: Pool, view: View, trial: Trial, plan: Plan) -> None:
-    """Add stops and resizes of the jobs whose GPUs differ from their allotment."""
-    allotted: Mapping[str, Allotted] = pool.schedule.allotted
-    for job in view.running.values():
-        if not holds_in_view(pool, job) or not may_move(pool, view, job):
-            continue
-        own, slots = allotted.get(job.job_id), slots_by_rank(job)
-        types = {pool.board.nodes[slot.node_id].kind.gpu_type for slot in slots}
-        if own is None or types != {own.gpu_type}:
-            plan.stops.append(job)
-        elif own.workers < len(slots):
-            kept = set(keep_order(slots)[: own.workers])
-            plan.resizes.append(Resize(job, [slot for slot in slots if slot in kept]))
-        elif own.workers > len(slots):
-            extra = extra_slots(trial, job, own, own.workers - len(slots))
-            if extra:
-                trial.take(extra)
-                plan.resizes.append(Resize(job, slots + extra))
-
-
-def may_move(pool: Pool, view: View, job: Job) -> bool:
-    """Return whether the job runs, may be stopped, and had its guarantee and its residency."""
-    return movable_from_ms(job, pool.min_residency_ms, pool.time_scale) <= view.now
-
-
-def extra_slots(trial: Trial, job: Job, own: Allotted, missing: int) -> list[Slot]:
-    """Return free slots for all workers that the job lacks, or none."""
-    shape = allotted_shape(job, Allotted(own.gpu_type, missing))
-    return probe(trial, shape, job.avoid)

@@ -8,13 +8,13 @@ from typing import Any
 
 from services.placement.core.pool.state import Pool
 from services.placement.core.scheduled.cluster import cluster_view, first_waiting
-from shared.contracts.proposals import ProposalReady, ProposedGpus
+from shared.contracts.proposals import ProposalReady, ProposedGpus, ProposedNode
 from shared.schedulers.check import check
 from shared.schedulers.compose import Proposal, propose
 from shared.schedulers.hooks import Hooks
-from shared.schedulers.in_pools import not_carried_out
+from shared.schedulers.in_pools import NODES, not_carried_out
 from shared.schedulers.registry import scheduler_of
-from shared.schedulers.view import ClusterView, gpus_of
+from shared.schedulers.view import ClusterView, Placement, gpus_of
 
 REASON_CHARS = 1000
 MEMORY_BYTES = 200_000
@@ -83,11 +83,21 @@ def proposed_gpus(
     if view.nodes and view.jobs:
         proposal = propose(scheduler, view, memory)
     check(view, proposal)
+    chooses_nodes = NODES in scheduler.decides
     return tuple(
-        ProposedGpus(job_id=job_id, gpu_type=gpu_type, gpus=gpus_of(placement))
+        ProposedGpus(
+            job_id=job_id,
+            gpu_type=gpu_type,
+            gpus=gpus_of(placement),
+            nodes=nodes_of(placement) if chooses_nodes else (),
+        )
         for job_id, placement in sorted(proposal.placements.items())
         if (gpu_type := view.type_of(placement)) is not None
     )
+
+
+def nodes_of(placement: Placement) -> tuple[ProposedNode, ...]:
+    return tuple(ProposedNode(node_id=node_id, gpus=gpus) for node_id, gpus in placement)
 
 
 def shown(request: ProposalRequest, most_waiting: int) -> ClusterView:

@@ -72,7 +72,7 @@ def test_a_scheduler_may_have_fewer_waiting_jobs_shown(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("name", "rule"), [("dally", "as no pool can"), ("no_such", "must be one of")]
+    ("name", "rule"), [("muri", "as no pool can"), ("no_such", "must be one of")]
 )
 def test_a_scheduler_that_no_pool_can_have_is_refused_by_name(name: str, rule: str) -> None:
     (proposal,) = only(GpusAllotted, typed(name).submit(job("one", 4)))
