@@ -11,14 +11,15 @@ from collections.abc import Callable
 from aiokafka.errors import KafkaError
 
 from services.publisher.core.lane import Published, PublisherLane
-from services.publisher.core.position import HEADER
+from services.publisher.core.position import HEADER, encode
+from services.publisher.core.quiet import is_quiet
 from services.publisher.dead_letters import DeadLetters
-from services.publisher.positions import read_positions
+from services.publisher.positions import read_last, read_positions
 from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import OutgoingRecord, Shipper
 from shared.bus.clock import now_ms
 from shared.bus.failpoints import FAILPOINTS
-from shared.bus.logs.log import Log
+from shared.bus.logs.log import Entry, Log
 from shared.bus.logs.tail import LedgerTail
 from shared.contracts.topics import LEDGERS, TOPICS, tenant_events
 from shared.ledger.cloudevents import CONTENT_TYPE
@@ -33,6 +34,8 @@ CONTENT = ("content-type", CONTENT_TYPE.encode())
 RETRY_S = 1.0
 MIN_REFRESH_S = 0.1
 """Minimum time between two listings of all topics."""
+LOOK_EVERY_S = 3600.0
+"""Time between two looks for lanes that had no event for long."""
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +56,9 @@ class Publisher:
         self._metrics = metrics
         self._topics: dict[str, int] = {}
         self._topics_at = 0.0
+        self._looked_at_s = time.monotonic()
+        self._written_at: dict[int, int] = {}
+        """When this process has last written to a lane of `events`, wall ms."""
         self.lanes: dict[int, PublisherLane] = {}
         self.published = 0
         self.ready = False
@@ -94,6 +100,7 @@ class Publisher:
                 await self._publish(batch, shipper, dead)
                 if len(batch) < self._settings.max_records:
                     self.caught_up.note()
+                    await self._repeat_quiet(bus, shipper)
                 if 0 < len(batch) < self._settings.max_records:
                     await asyncio.sleep(self._settings.window_ms / 1000)
         finally:
@@ -112,6 +119,27 @@ class Publisher:
             name: range(1) if TOPICS[name].single_partition else partitions for name in LEDGERS
         }
         return LedgerTail(self._open_log(), ledgers, cursors)
+
+    async def _repeat_quiet(self, bus: Log, shipper: Shipper) -> None:
+        """Publish the last event of each quiet lane again, with the present position of the lane.
+
+        Retention would remove it, and a restart would begin at 0 and publish the whole lane again.
+        """
+        if time.monotonic() - self._looked_at_s < LOOK_EVERY_S:
+            return
+        self._looked_at_s = time.monotonic()
+        now, retention_ms = now_ms(), TOPICS[EVENTS].retention_ms
+        quiet = [
+            lane
+            for lane in self.lanes
+            if is_quiet(self._written_at.get(lane, 0), now, retention_ms)
+        ]
+        for lane, entry in (await read_last(bus, EVENTS, quiet)).items():
+            self._written_at[lane] = entry.timestamp
+            if is_quiet(entry.timestamp, now, retention_ms):
+                again = repeated(entry, encode(self.lanes[lane].positions))
+                await shipper.ship({TP(EVENTS, lane): [again]})
+                self._written_at[lane] = now
 
     async def _refresh(self, shipper: Shipper) -> None:
         if time.monotonic() - self._topics_at >= self._settings.refresh_s:
@@ -152,6 +180,7 @@ class Publisher:
         if events:
             await shipper.ship(events)
             FAILPOINTS.hit("after_publish")
+            self._written_at.update(dict.fromkeys((tp.partition for tp in events), now_ms()))
             self._count(batch, sum(map(len, events.values())))
 
     async def _add_dead(
@@ -178,6 +207,12 @@ def public_record(event: Published) -> OutgoingRecord:
     if event.cursor:
         headers = (*headers, (HEADER, event.cursor))
     return OutgoingRecord(event.key, event.value, headers)
+
+
+def repeated(entry: Entry, position: bytes) -> OutgoingRecord:
+    """Return an event of `events` as it was written, with another position."""
+    headers = tuple(header for header in entry.headers if header[0] != HEADER)
+    return OutgoingRecord(entry.key or b"", entry.value or b"", (*headers, (HEADER, position)))
 
 
 def _headers(event: Published) -> tuple[tuple[str, bytes], ...]:

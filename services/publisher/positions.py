@@ -17,15 +17,23 @@ STEP_FACTOR = 64
 
 async def read_positions(bus: Log, topic: str, lanes: Iterable[int]) -> dict[int, LanePositions]:
     """Return the last positions stored in each lane; a lane without any begins at 0."""
-    positions: dict[int, LanePositions] = {}
+    return {
+        lane: decode(_cursor_of(entry) or b"")
+        for lane, entry in (await read_last(bus, topic, lanes)).items()
+    }
+
+
+async def read_last(bus: Log, topic: str, lanes: Iterable[int]) -> dict[int, Entry]:
+    """Return the last event with a position of each lane that has one."""
+    events: dict[int, Entry] = {}
     ranges = [await _offset_range(bus, TP(topic, lane)) for lane in lanes]
     pending, step = [r for r in ranges if r.end > r.begin], FIRST_STEP
     while pending:
-        cursors = await _last_cursors(bus, pending, step)
-        positions.update({tp.partition: decode(value) for tp, value in cursors.items()})
-        pending = [s for s in pending if s.tp not in cursors and s.start(step) > s.begin]
+        last = await _last_of(bus, pending, step)
+        events.update({tp.partition: entry for tp, entry in last.items()})
+        pending = [s for s in pending if s.tp not in last and s.start(step) > s.begin]
         step *= STEP_FACTOR
-    return positions
+    return events
 
 
 class OffsetRange(NamedTuple):
@@ -43,16 +51,16 @@ async def _offset_range(bus: Log, tp: TP) -> OffsetRange:
     return OffsetRange(tp, await bus.begin(tp), await bus.end(tp))
 
 
-async def _last_cursors(bus: Log, ranges: list[OffsetRange], step: int) -> dict[TP, bytes]:
+async def _last_of(bus: Log, ranges: list[OffsetRange], step: int) -> dict[TP, Entry]:
     """Read to the ends of the ranges and on until no record arrives."""
-    last: dict[TP, bytes] = {}
+    last: dict[TP, Entry] = {}
     remaining = {r.tp: r.end for r in ranges}
     feed = await bus.feed({r.tp: r.start(step) for r in ranges}, lossy=True)
     try:
         while (polled := await feed.poll(SLOW_S if remaining else QUIET_S)) or remaining:
             for tp, entries in polled.items():
-                for cursor in filter(None, map(_cursor_of, entries)):
-                    last[tp] = cursor
+                for entry in filter(_cursor_of, entries):
+                    last[tp] = entry
                 if entries[-1].offset + 1 >= remaining.get(tp, 0):
                     remaining.pop(tp, None)
     finally:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from services.publisher import app
 from services.publisher.app import Publisher
-from services.publisher.core.position import HEADER
+from services.publisher.core.position import HEADER, decode
 from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import Shipment
 from shared.bus.logs.log import Entry
@@ -155,6 +156,31 @@ async def test_a_restart_goes_on_where_the_last_written_event_says(stack: Stack)
     ids = [e["id"] for e in stack.events()]
     assert len(ids) == 4 and ids[3] == "admission/0/2/0"
     assert stack.events()[3]["source"] == "/berth/admission/blue"
+
+
+async def test_a_quiet_lane_is_not_published_anew_once_its_events_have_left(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stack.ledgers.append("admission", 0, pool("blue"), admitted("j1"))
+    await stack.ledgers.append("placement", 0, succeeded("j1"))
+    async with stack.running():
+        await stack.wait_for(3)
+    await stack.ledgers.append("admission", 0, JobsReleased(ends=()))
+    monkeypatch.setattr(app, "LOOK_EVERY_S", 0.0)
+    # The last event was written at 0 ms: long ago.
+    async with stack.running():
+        await stack.wait_for(4)
+        await asyncio.sleep(0.1)
+    last, again = stack.entries()[2:]
+    assert (last.key, last.value) == (again.key, again.value)
+    assert decode(dict(again.headers)[HEADER])["admission"].cursor.seq == 2
+    assert len(stack.entries("events.ada")) == 2, "tenants get no repeat"
+    stack.broker.trim(TP("events", 0), 3)
+    await stack.ledgers.append("placement", 0, succeeded("j2"))
+    async with stack.running():
+        await stack.wait_for(5)
+        await asyncio.sleep(0.1)
+    assert [event["id"] for event in stack.events()[3:]] == ["placement/0/1/0", "placement/0/2/0"]
 
 
 class Flaky(LogShipper):
