@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +12,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 from pydantic import Field
 
+from infra.broker.archive_begin import begin_archive
 from infra.broker.replication import (
     check_replication,
     partitions_of,
@@ -28,6 +30,7 @@ from infra.broker.retention import (
 )
 from infra.security import acls
 from infra.security.broker_quotas import TenantQuota, apply_quotas
+from shared.bus.archive.archiving import RUNBOOK
 from shared.bus.logs.authentication import check_authentication
 from shared.contracts.topics import (
     ARCHIVED,
@@ -37,7 +40,7 @@ from shared.contracts.topics import (
     submissions,
     tenant_topics,
 )
-from shared.ledger.errors import Forbidden
+from shared.ledger.errors import ArchiveUnreachable, Forbidden
 from shared.process.connection import Connection
 from shared.process.settings import Settings, read_settings
 
@@ -189,6 +192,11 @@ def main(environ: dict[str, str]) -> None:
     bring_up_to_date(settings)
     if settings.kafka_secrets is not None:
         secure(settings.connection, settings.kafka_secrets, settings.tenant_quota)
+    try:
+        begin_archive(settings.connection, settings.archive, settings.partitions)
+    except ArchiveUnreachable as error:
+        # Services with a snapshot start without it, and the publisher says that it is away.
+        sys.stderr.write(f"archive: {error}; see {RUNBOOK}\n")
 
 
 def bring_up_to_date(settings: TopicSettings) -> None:

@@ -44,7 +44,7 @@ def prepare(report_line: ReportLine) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     project.FOLDER.chmod(0o700)
     compose_secrets.make(project.secrets_of(settings))
-    archive.claim(settings)
+    archive.claim(settings, archive.known())
     for line in ensure(settings, report_line):
         report_line(f"STAND-IN {line}")
 

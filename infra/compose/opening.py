@@ -60,7 +60,7 @@ def running_stack(settings: dict[str, str]) -> RunningStack:
         tls=True,
         ca=ca,
         secrets=secrets,
-        archive=archive.claim(settings),
+        archive=archive.claim(settings, archive.known()),
     )
 
 
@@ -78,6 +78,7 @@ def for_containers(stack: RunningStack, key: str) -> None:
                 "postgres": dsn,
                 "ca": Path(compose_secrets.INSIDE_CA),
                 "secrets": Path("/run/secrets"),
+                "archive": project.variables()["ARCHIVE"],
             }
         )
     )

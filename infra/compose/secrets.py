@@ -23,6 +23,8 @@ ROLES = ("projector", "gateway", "notifier")
 CERTIFICATES = "certificates"
 UPSTREAMS = "upstreams"
 """Folder of the API keys of LLM upstreams, which an operator fills."""
+ARCHIVE = "archive"
+"""Folder of the credentials and the CA of an archive in S3, which an operator fills."""
 INSIDE_CA = "/run/secrets/ca_crt"
 """Path of the certificate authority inside a container."""
 READABLE = 0o444
@@ -34,8 +36,9 @@ def make(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
     certificates.make(folder / CERTIFICATES, certificates.CertificateOptions(key_mode=READABLE))
-    (folder / UPSTREAMS).mkdir(exist_ok=True)
-    (folder / UPSTREAMS).chmod(0o755)
+    for name in (UPSTREAMS, ARCHIVE):
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name).chmod(0o755)
     kafka_users.make(folder, rights.users(), READABLE)
     for name in (PASSWORD, GRAFANA, INTERACTIONS):
         if not (folder / name).exists():

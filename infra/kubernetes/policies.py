@@ -49,7 +49,7 @@ def of_service(service: Service) -> Manifest:
 
 
 def of_step(step: SetupStep) -> Manifest:
-    ports = POSTGRES if "postgres" in step.needs else KAFKA
+    ports = POSTGRES if "postgres" in step.needs else (*KAFKA, *HTTPS)
     selector = {"matchLabels": labels_of(step.name)}
     return _policy(step.name, selector, [], [{"ports": _tcp(*ports)}])
 

@@ -36,9 +36,9 @@ OF_STACK = {PART_OF: "berth"}
 START_S, PERIOD_S = 600, 10
 SHARED = {"bundles": "/bundles", "job-logs": "/job-logs"}
 """Volumes that several services have."""
-UPSTREAMS = "berth-upstreams"
-"""Secret of the API keys of LLM upstreams; it may be missing."""
-UPSTREAMS_PATH = "/run/upstreams"
+OPTIONAL = {"/run/upstreams": "upstreams", "/run/archive": "archive"}
+"""Volumes of Secrets that may be missing, by path: `berth-upstreams` has the API keys of LLM
+upstreams, `berth-archive` the files that the address of an archive names."""
 FROM_SETTINGS = {
     "BERTH_KAFKA": "KAFKA",
     "BERTH_OTLP": "OTLP",
@@ -206,8 +206,8 @@ def _mounts(run: Row) -> list[tuple[str, str, Manifest]]:
         more: Manifest = {"readOnly": True} if options == ["ro"] else {}
         if path == "/data" or source in SHARED:
             mounts.append((source if source in SHARED else "data", path, more))
-        if path == UPSTREAMS_PATH:
-            mounts.append(("upstreams", path, more))
+        if path in OPTIONAL:
+            mounts.append((OPTIONAL[path], path, more))
     return mounts
 
 
@@ -219,8 +219,9 @@ def _pod(name: str, run: Row, container: Manifest) -> Manifest:
     for volume, _, _ in _mounts(run):
         if volume in SHARED:
             volumes.append({"name": volume, "persistentVolumeClaim": {"claimName": volume}})
-        if volume == "upstreams":
-            volumes.append({"name": volume, "secret": {"secretName": UPSTREAMS, "optional": True}})
+        if volume in OPTIONAL.values():
+            secret = {"secretName": f"berth-{volume}", "optional": True}
+            volumes.append({"name": volume, "secret": secret})
     spec = {
         "serviceAccountName": ACCOUNT,
         "automountServiceAccountToken": False,

@@ -96,7 +96,7 @@ STEPS = (
     SetupStep(
         "topics",
         ("-m", "infra.broker.topics"),
-        ("kafka", "partitions", "durable"),
+        ("kafka", "partitions", "durable", "archive"),
         ("broker",),
         True,
     ),
@@ -211,7 +211,7 @@ def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[
 def step_environment(step: SetupStep, site: Site) -> dict[str, str]:
     """Return the environment variables of a step."""
     values = _values(site)
-    variables = {f"BERTH_{name.upper()}": values[name] for name in step.takes}
+    variables = {f"BERTH_{name.upper()}": values[name] for name in step.takes if name in values}
     if site.guarded is None or not step.is_root:
         return variables
     if site.guarded.certificate is None:

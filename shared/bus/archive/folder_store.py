@@ -91,7 +91,14 @@ class FolderStore:
             return
         self._make_folder(folder.parent)
         folder.mkdir(exist_ok=True, mode=0o700)
+        self._give(folder)
         sync(folder.parent)
+
+    def _give(self, path: Path) -> None:
+        """Give what root makes to the owner of the archive, whose services have to read it."""
+        if os.geteuid() == 0:
+            owner = self._root.stat()
+            os.chown(path, owner.st_uid, owner.st_gid)
 
     def _put(self, path: Path, body: bytes) -> bool:
         half = path.with_name(f"{path.name}.{secrets.token_hex(6)}{HALF}")
@@ -100,6 +107,7 @@ class FolderStore:
                 file.write(body)
                 file.flush()
                 os.fsync(file.fileno())
+            self._give(half)
             os.link(half, path)
         except FileExistsError:
             return False

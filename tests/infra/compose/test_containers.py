@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from berth_agent.node.config import load as load_config
-from infra.compose import project
+from infra.compose import archive, project
 from infra.compose import secrets as compose_secrets
 from infra.compose.opening import JOIN_TOKEN
 from infra.image import node
@@ -73,6 +73,8 @@ BETWEEN_CONTAINERS = {
     "BERTH_MAIL_DOMAINS",
 }
 """Settings that only processes on different addresses need, or that an operator gives."""
+GIVEN = f"${{SECRETS}}/{compose_secrets.ARCHIVE}:{archive.GIVEN}:ro"
+"""Credentials and CA of an archive in S3."""
 names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
 
 
@@ -221,6 +223,7 @@ def test_a_service_has_a_health_check_and_a_volume(service: Service) -> None:
     written = [volume for volume in run["volumes"][1:] if not volume.endswith(":ro")]
     assert written == writers.get(service.name, [])
     assert any(volume.startswith("${ARCHIVE_FOLDER}:/archive") for volume in run["volumes"])
+    assert GIVEN in run["volumes"]
     assert run["user"] == "10001"
 
 
@@ -279,6 +282,13 @@ def test_the_throttle_alone_reads_the_keys_of_upstreams_which_are_none_at_first(
     (folder / "hosted").write_text("secret")
     compose_secrets.forget(tmp_path)
     assert (folder / "hosted").read_text() == "secret"
+
+
+def test_what_reads_ledgers_has_the_files_of_an_archive_in_s3(tmp_path: Path) -> None:
+    having = {name for name, run in RUN.items() if GIVEN in run.get("volumes", ())}
+    assert having == {"topics", LOAD, *(service.name for service in SERVICES)}
+    compose_secrets.make(tmp_path)
+    assert list((tmp_path / compose_secrets.ARCHIVE).iterdir()) == []
 
 
 def test_ids_of_interactions_are_signed_with_a_key_of_the_installation(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -56,6 +57,15 @@ def test_a_folder_with_other_files_is_not_made_an_archive(tmp_path: Path) -> Non
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(ArchiveUnreachable, match="not empty"):
         FolderStore(tmp_path).create()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder to another user")
+def test_what_root_makes_is_the_owners_of_the_archive(store: FolderStore, tmp_path: Path) -> None:
+    """As `berth ledgers archive` by root, beside services that run as another user."""
+    os.chown(tmp_path / "archive", 10001, 10002)
+    store.put_new("c/0", b"x")
+    made = (tmp_path / "archive" / "c", tmp_path / "archive" / "c" / "0")
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in made} == {(10001, 10002)}
 
 
 def test_creating_it_again_changes_nothing(store: FolderStore) -> None:
