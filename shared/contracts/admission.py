@@ -9,7 +9,9 @@ from pydantic import Field
 from shared.contracts.base import Event, JobId, Name, event
 from shared.contracts.job_spec import JobSpec
 
-DeferReason = Literal["quota", "spot_quota", "dependency", "no_nodes", "backoff", "array_limit"]
+DeferReason = Literal[
+    "quota", "spot_quota", "user_gpus", "dependency", "no_nodes", "backoff", "array_limit"
+]
 
 
 @event

@@ -86,6 +86,13 @@ class UserBounds(JobBounds):
         le=MOST_JOBS,
         description="most jobs that wait or run in one pool, those of arrays included",
     )
+    max_gpus: float = Field(
+        MOST_GPUS,
+        ge=0,
+        le=MOST_GPUS,
+        description="most GPUs of the jobs that run, or are queued to run, in one pool at once; "
+        "further jobs wait outside of the queue",
+    )
 
 
 UNBOUNDED: Final = TenantBounds(

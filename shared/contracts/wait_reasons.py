@@ -12,6 +12,7 @@ Data = Mapping[str, object]
 REASONS = {
     "quota": "the tenant's quota is used up",
     "spot_quota": "the spot quota is used up",
+    "user_gpus": "its user's jobs have as many GPUs of the pool as they may at once",
     "array_limit": "as many jobs of its array are under way as may be at once",
     "dependency": "a dependency has not succeeded yet",
     "no_nodes": "the pool has no nodes yet, or they are still changing",

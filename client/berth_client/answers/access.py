@@ -190,6 +190,8 @@ class Rights(Bounds):
     """Rights of the bearer of a key."""
 
     submit: bool
+    max_gpus: float
+    """GPUs of its user in one pool at once, beyond which its jobs wait; 262144: not bounded."""
 
 
 class WhoAmI(TypedDict):

@@ -19,6 +19,13 @@ class JobBounds(TypedDict):
     max_request_bytes: int
 
 
+class UserBounds(JobBounds):
+    """Bounds of jobs of a user."""
+
+    max_gpus: float
+    """GPUs of its jobs in one pool at once, beyond which others wait."""
+
+
 class UserUse(TypedDict):
     """The use of a user by its jobs."""
 
@@ -40,7 +47,7 @@ class User(TypedDict):
     user: str
     registered: bool
     """False: keys name it alone, and it has no bounds."""
-    bounds: JobBounds
+    bounds: UserBounds
     """Bounds of its jobs within those of its tenant."""
     version: str
     """Version of the bounds, for `if_version`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from typing import TypeVar
 
 from services.admission.core import arrays, waiting
 from services.admission.core.demand import demand_of, gang_milli_of
@@ -14,7 +15,6 @@ from services.admission.core.state import (
     JobArray,
     Owner,
     PendingJob,
-    QuotaUse,
 )
 from shared.contracts.admission import (
     CancelRequested,
@@ -28,6 +28,8 @@ from shared.contracts.attempts import JobCancelled
 from shared.contracts.bookkeeping import AttemptNoted, JobSizeNoted, JobsReleased
 from shared.contracts.gang_needs import GPU
 from shared.ledger.decider import Fact
+
+Key = TypeVar("Key")
 
 
 def admit(state: AdmissionState, event: JobAdmitted, fact: Fact) -> None:
@@ -45,7 +47,7 @@ def admit(state: AdmissionState, event: JobAdmitted, fact: Fact) -> None:
         spec.retry.backoff_s,
         spec.retry.avoid_failed_node,
     )
-    charge(state.quota_use, event.tenant, gang_milli, spec.spot)
+    charge(state, owner, gang_milli, spec.spot)
     arrays.count_created(state, event.job_id, event.array_index)
 
 
@@ -111,7 +113,7 @@ def resize(state: AdmissionState, event: JobSizeNoted, fact: Fact) -> None:
     job = state.admitted.get(event.job_id)
     if job is not None:
         gang_milli = event.workers * job.worker_milli
-        charge(state.quota_use, job.tenant, gang_milli - job.gang_milli, job.spot)
+        charge(state, job.owner, gang_milli - job.gang_milli, job.spot)
         job.gang_milli = gang_milli
 
 
@@ -140,7 +142,7 @@ def release_job(state: AdmissionState, job_id: str, outcome: Outcome) -> None:
     job = state.admitted.pop(job_id, None)
     if job is None:
         return
-    charge(state.quota_use, job.tenant, -job.gang_milli, job.spot)
+    charge(state, job.owner, -job.gang_milli, job.spot)
     arrays.count_single(state, job.owner, job_id, job.array_index, -1)
     state.backoffs.pop(job_id, None)
     end_job(state, job_id, EndedJob(outcome, job.tenant, job.digest), job.array_index)
@@ -173,16 +175,23 @@ def remove_deferred(state: AdmissionState, job_id: str) -> PendingJob | None:
     return job
 
 
-def charge(quota_use: QuotaUse, tenant: str, gpu_milli: int, spot: bool) -> None:
-    """Add to a tenant's use, or subtract; a tenant that uses nothing has no entry."""
-    use_by_tenant = quota_use.spot if spot else quota_use.regular
-    total = use_by_tenant.get(tenant, 0) + gpu_milli
-    if total:
-        use_by_tenant[tenant] = total
-    else:
-        use_by_tenant.pop(tenant, None)
+def charge(state: AdmissionState, owner: Owner, gpu_milli: int, spot: bool) -> None:
+    """Add to the use of a tenant and its user, or subtract."""
+    use = state.quota_use
+    add_use(use.spot if spot else use.regular, owner.tenant, gpu_milli)
+    add_use(use.of_users, owner, gpu_milli)
     if spot:
-        quota_use.spot_total += gpu_milli
+        use.spot_total += gpu_milli
+    waiting.note_room(state, owner)
+
+
+def add_use(use: dict[Key, int], key: Key, gpu_milli: int) -> None:
+    """Add to a use; who uses nothing has no entry."""
+    total = use.get(key, 0) + gpu_milli
+    if total:
+        use[key] = total
+    else:
+        use.pop(key, None)
 
 
 def trim_retry_times(state: AdmissionState) -> None:

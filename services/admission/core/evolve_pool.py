@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.admission.core import waiting
 from services.admission.core.demand import node_kind_of
-from services.admission.core.state import AdmissionState
+from services.admission.core.state import AdmissionState, Owner
 from shared.contracts.admission import QuotaChanged
 from shared.contracts.bookkeeping import CapacityNoted, TenantNoted, UserNoted
 from shared.contracts.pools import PoolConfigured, PoolDeleted
@@ -39,6 +39,7 @@ def note_user(state: AdmissionState, event: UserNoted, fact: Fact) -> None:
         users[event.user] = event.bounds
     else:
         users.pop(event.user, None)
+    waiting.requeue_by_user(state, Owner(event.tenant, event.user))
 
 
 def change_nodes(state: AdmissionState, event: CapacityNoted, fact: Fact) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from services.admission.core.state import AdmissionState, JobIds, PendingJob
+from services.admission.core.state import AdmissionState, JobIds, Owner, PendingJob
+from shared.contracts.bounds import MOST_GPUS
 from shared.contracts.gang_needs import GPU
 
 
@@ -52,6 +53,15 @@ def spot_share(state: AdmissionState, tenant: str) -> QuotaShare:
     return QuotaShare(state.quota_use.spot_total, None, bound)
 
 
+def user_share(state: AdmissionState, owner: Owner) -> QuotaShare:
+    """Return the GPUs of a user, and how many it may have at once; without a bound it is None."""
+    used = state.quota_use.of_users.get(owner, 0)
+    bounds = state.users.get(owner.tenant, {}).get(owner.user)
+    if bounds is None or bounds.max_gpus >= MOST_GPUS:
+        return QuotaShare(used, None, None)
+    return QuotaShare(used, None, round(bounds.max_gpus * GPU))
+
+
 def quota_queue_of(state: AdmissionState, tenant: str, spot: bool) -> JobIds | None:
     waiting = state.waiting
     return (waiting.spot_queues if spot else waiting.quota_queues).get(tenant)
@@ -65,12 +75,20 @@ def queue_heads(state: AdmissionState) -> Iterator[PendingJob]:
 
 
 def next_within_quota(state: AdmissionState) -> PendingJob | None:
-    """Return the oldest of the queue heads for which there is room, or None."""
-    if not (state.waiting.quota_queues or state.waiting.spot_queues):
+    """Return the oldest of the queue heads for which there is room, or None.
+
+    A job goes from the queue of its user to that of its tenant, or back, only where the one has
+    room for it and the other has none, so that it does not go to and fro.
+    """
+    waiting = state.waiting
+    if not (waiting.quota_queues or waiting.spot_queues or waiting.users_with_room):
         return None
     jobs = [
         job
         for job in queue_heads(state)
         if share_of(state, job.tenant, job.spec.spot).has_room(job.demand.gang_milli)
+    ]
+    jobs += [
+        state.deferred[next(iter(waiting.user_queues[owner]))] for owner in waiting.users_with_room
     ]
     return min(jobs, key=lambda job: job.submitted_at) if jobs else None

@@ -141,17 +141,24 @@ class QuotaUse:
     regular: dict[str, int] = field(default_factory=dict)
     spot: dict[str, int] = field(default_factory=dict)
     spot_total: int = 0
+    of_users: dict[Owner, int] = field(default_factory=dict)
+    """Of both, by user."""
 
 
 @dataclass(slots=True)
 class WaitingJobs:
-    """The deferred jobs by what they wait for: each is in exactly one of these, or in `ready`."""
+    """The deferred jobs by what they wait for: each is in exactly one queue or set, or `ready`."""
 
     quota_queues: dict[str, JobIds] = field(default_factory=dict)
     """By tenant: jobs beyond its quota. Only the first of a queue is ever considered."""
     spot_queues: dict[str, JobIds] = field(default_factory=dict)
     oversized: dict[str, JobIds] = field(default_factory=dict)
     """By tenant: jobs larger than its whole bound, skipped so that they block no queue."""
+    user_queues: dict[Owner, JobIds] = field(default_factory=dict)
+    """By user: jobs beyond the GPUs that it may have at once. Only the first is ever considered."""
+    user_oversized: dict[Owner, JobIds] = field(default_factory=dict)
+    users_with_room: OrderedDict[Owner, None] = field(default_factory=OrderedDict)
+    """Users whose first queued job has room, so that no other queue has to be looked at."""
     awaiting_nodes: JobIds = field(default_factory=OrderedDict)
     dependents: dict[str, JobIds] = field(default_factory=dict)
     """By the job that they depend on."""

@@ -21,7 +21,7 @@ from shared.contracts.transfers import (
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
 
-TRANSFERABLE = frozenset({"quota", "spot_quota", "no_nodes"})
+TRANSFERABLE = frozenset({"quota", "spot_quota", "user_gpus", "no_nodes"})
 """Reasons of deferral with which a job may be transferred: it waits for no other job."""
 
 

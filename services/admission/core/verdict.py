@@ -1,4 +1,4 @@
-"""The verdict on a job: admit, defer or reject, by dependencies, nodes and quota in this order."""
+"""The verdict on a job: admit, defer or reject, by dependencies, nodes, user and quota."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from services.admission.core.dependencies import find_status, is_own
 from services.admission.core.feasibility import count_workers
-from services.admission.core.quota import quota_queue_of, share_of
-from services.admission.core.state import AdmissionState, PendingJob
+from services.admission.core.quota import QuotaShare, quota_queue_of, share_of, user_share
+from services.admission.core.state import AdmissionState, JobIds, PendingJob
 from shared.contracts.admission import DeferReason
 from shared.contracts.array_programs import array_id_of
 from shared.contracts.gang_needs import GPU, MIB, NodeKind
@@ -44,6 +44,7 @@ def judge(state: AdmissionState, job: PendingJob, now: int) -> Verdict:
         check_array(state, job)
         or check_dependencies(state, job)
         or check_nodes(state, job, now)
+        or check_user_gpus(state, job)
         or check_quota(state, job)
     )
 
@@ -126,21 +127,37 @@ def _takes_bundles(kind: NodeKind) -> bool:
     return (BUNDLES_LABEL, HAS_BUNDLES) in kind.labels
 
 
+def check_user_gpus(state: AdmissionState, job: PendingJob) -> Defer | None:
+    """Defer what is above the GPUs of its user, or behind its other jobs that are."""
+    share, gpu_milli = user_share(state, job.owner), job.demand.gang_milli
+    if share.bound is None or job.spec.measures is not None:
+        return None
+    ahead = jobs_ahead(state.waiting.user_queues.get(job.owner), job)
+    if share.has_room(gpu_milli) and not ahead:
+        return None
+    figures = use_of(share, gpu_milli, ahead)
+    return Defer("user_gpus", {"user": job.owner.user, **figures, "bound_gpus": share.bound / GPU})
+
+
+def jobs_ahead(queue: JobIds | None, job: PendingJob) -> int:
+    """Return the jobs before one that is the first of its queue or comes to its end."""
+    return len(queue) if queue and next(iter(queue)) != job.job_id else 0
+
+
+def use_of(share: QuotaShare, gpu_milli: int, ahead: int) -> dict[str, float | str]:
+    return {"asked_gpus": gpu_milli / GPU, "used_gpus": share.used / GPU, "ahead": ahead}
+
+
 def check_quota(state: AdmissionState, job: PendingJob) -> Admit | Defer:
     """Defer what is above a bound; a job that measures another one takes over its GPUs."""
     if job.spec.measures is not None:
         return Admit(borrowed=False)
     spot, gpu_milli = job.spec.spot, job.demand.gang_milli
     share = share_of(state, job.tenant, spot)
-    queue = quota_queue_of(state, job.tenant, spot)
-    ahead = len(queue) if queue and next(iter(queue)) != job.job_id else 0
+    ahead = jobs_ahead(quota_queue_of(state, job.tenant, spot), job)
     if share.has_room(gpu_milli) and not ahead:
         return Admit(not spot and share.is_borrowed(gpu_milli))
-    detail: dict[str, float | str] = {
-        "asked_gpus": gpu_milli / GPU,
-        "used_gpus": share.used / GPU,
-        "ahead": ahead,
-    }
+    detail = use_of(share, gpu_milli, ahead)
     if share.bound is not None:
         detail["bound_gpus"] = share.bound / GPU
     if share.guaranteed is not None:

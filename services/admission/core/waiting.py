@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import TypeVar
 
 from services.admission.core.dependencies import unfinished_dependencies
 from services.admission.core.feasibility import fits
-from services.admission.core.quota import share_of
-from services.admission.core.state import AdmissionState, JobArray, JobIds, PendingJob
+from services.admission.core.quota import share_of, user_share
+from services.admission.core.state import AdmissionState, JobArray, JobIds, Owner, PendingJob
 from shared.contracts.array_programs import array_id_of
 
+Key = TypeVar("Key")
 
-def add_to(queues: dict[str, JobIds], key: str, job_id: str) -> None:
+
+def add_to(queues: dict[Key, JobIds], key: Key, job_id: str) -> None:
     queues.setdefault(key, OrderedDict())[job_id] = None
 
 
-def remove_from(queues: dict[str, JobIds], key: str, job_id: str) -> None:
+def remove_from(queues: dict[Key, JobIds], key: Key, job_id: str) -> None:
     """Remove a job from its queue, and the queue itself when it is empty."""
     queue = queues.get(key)
     if queue is None:
@@ -30,6 +33,8 @@ def start_waiting(state: AdmissionState, job: PendingJob) -> None:
     match job.reason:
         case "quota" | "spot_quota":
             join_quota_queue(state, job)
+        case "user_gpus":
+            join_user_queue(state, job)
         case "array_limit":
             state.arrays[array_id_of(job.job_id, job.array_index)].held[job.job_id] = None
         case "dependency":
@@ -50,6 +55,27 @@ def join_quota_queue(state: AdmissionState, job: PendingJob) -> None:
         add_to(queues, job.tenant, job.job_id)
 
 
+def join_user_queue(state: AdmissionState, job: PendingJob) -> None:
+    waiting, owner = state.waiting, job.owner
+    fits_alone = user_share(state, owner).fits_when_unused(job.demand.gang_milli)
+    add_to(waiting.user_queues if fits_alone else waiting.user_oversized, owner, job.job_id)
+    note_room(state, owner)
+
+
+def note_room(state: AdmissionState, owner: Owner) -> None:
+    """Note whether the first queued job of a user has room, as its use or its queue has changed."""
+    waiting = state.waiting
+    queue = waiting.user_queues.get(owner)
+    if queue is None:
+        waiting.users_with_room.pop(owner, None)
+        return
+    first = state.deferred[next(iter(queue))]
+    if user_share(state, owner).has_room(first.demand.gang_milli):
+        waiting.users_with_room[owner] = None
+    else:
+        waiting.users_with_room.pop(owner, None)
+
+
 def stop_waiting(state: AdmissionState, job: PendingJob) -> None:
     """Remove the job from all that it waits in."""
     waiting, job_id = state.waiting, job.job_id
@@ -60,6 +86,10 @@ def stop_waiting(state: AdmissionState, job: PendingJob) -> None:
     if job.reason in ("quota", "spot_quota"):
         for queues in (waiting.quota_queues, waiting.spot_queues, waiting.oversized):
             remove_from(queues, job.tenant, job_id)
+    if job.reason == "user_gpus":
+        remove_from(waiting.user_queues, job.owner, job_id)
+        remove_from(waiting.user_oversized, job.owner, job_id)
+        note_room(state, job.owner)
     for dependency in job.spec.depends_on:
         if dependency in job.missing:
             remove_from(waiting.dependents, dependency, job_id)
@@ -105,6 +135,22 @@ def requeue_by_quota(state: AdmissionState, tenants: list[str]) -> None:
         jobs = [state.deferred[job_id] for job_id in job_ids]
         for job in sorted(jobs, key=lambda job: job.submitted_at):
             join_quota_queue(state, job)
+
+
+def requeue_by_user(state: AdmissionState, owner: Owner) -> None:
+    """Queue the jobs of a user by its changed bound; without one nothing of it keeps them."""
+    waiting = state.waiting
+    job_ids: dict[str, None] = {}
+    for queues in (waiting.user_queues, waiting.user_oversized):
+        job_ids |= queues.pop(owner, {})
+    waiting.users_with_room.pop(owner, None)
+    if user_share(state, owner).bound is None:
+        waiting.ready.update(job_ids)
+        return
+    for job in sorted(
+        (state.deferred[job_id] for job_id in job_ids), key=lambda job: job.submitted_at
+    ):
+        join_user_queue(state, job)
 
 
 def waiting_tenants(state: AdmissionState) -> list[str]:

@@ -20,7 +20,7 @@ SELECT j.job_id, j.tenant, p.pool, j.spec, j.gpus,
        CASE WHEN j.phase = 'waiting' THEN j.waiting_since ELSE j.submitted_at END AS since
 FROM job j JOIN pool p ON p.partition = j.partition
 WHERE j.cancel_requested_at = 0
-  AND (j.phase = 'waiting' OR j.reason IN ('quota', 'spot_quota', 'no_nodes'))
+  AND (j.phase = 'waiting' OR j.reason IN ('quota', 'spot_quota', 'user_gpus', 'no_nodes'))
   AND j.job_id IN (SELECT b.job_id FROM job_placement b WHERE b.pools <> '' AND b.phase = 'waiting'
                    UNION ALL
                    SELECT a.job_id FROM job_admission a

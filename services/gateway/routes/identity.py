@@ -47,7 +47,8 @@ def shown_rights(gateway: Gateway, bearer: Bearer) -> Row | None:
     if bearer.tenant is None:
         return None
     view, bounds = gateway.access.view, gateway.access.view.bounds_of(bearer.tenant)
-    within = bounds_of_bearer(bearer), view.users.bounds_of(bearer.tenant, user_of(bearer))
+    of_user = view.users.bounds_of(bearer.tenant, user_of(bearer))
+    within = bounds_of_bearer(bearer), of_user
     pools = tuple(
         name
         for name, pool in sorted(view.pools.items())
@@ -55,4 +56,4 @@ def shown_rights(gateway: Gateway, bearer: Bearer) -> Row | None:
         and all(not narrower.pools or name in narrower.pools for narrower in within)
     )
     may = shown_bounds(gateway, narrowest(bounds, *within).model_copy(update={"pools": pools}))
-    return {"submit": bearer.has_role("submitter"), **may}
+    return {"submit": bearer.has_role("submitter"), **may, "max_gpus": of_user.max_gpus}

@@ -7,7 +7,7 @@ import pytest
 from services.access.core.outcomes import Denial, Grant
 from services.access.core.users import UserCommand, decide_user
 from shared.contracts.access import KeyCreated, KeyRevoked, TenantRegistered, TenantRetired
-from shared.contracts.bounds import UNBOUNDED, JobBounds, UserBounds
+from shared.contracts.bounds import MOST_GPUS, UNBOUNDED, JobBounds, UserBounds
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.registry import AccessView
 from shared.contracts.secrets import MAIL, SealedValue, SecretDeleted, SecretStored, WrappedKey
@@ -59,7 +59,7 @@ def test_a_user_has_the_named_bounds_and_of_the_others_none(view: AccessView) ->
     assert granted.event == UserRegistered(
         tenant="vision", user="ada", bounds=UserBounds(max_job_gpus=2)
     )
-    none = UNBOUNDED.model_dump(include=set(JobBounds.model_fields))
+    none = {**UNBOUNDED.model_dump(include=set(JobBounds.model_fields)), "max_gpus": MOST_GPUS}
     assert UserBounds().model_dump() == none
     assert grant(view, register(max_job_gpus=2)).event is None, "the same again"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from math import inf
 
 from shared.contracts.admission import (
     ArrayAccepted,
@@ -16,7 +17,7 @@ from shared.contracts.admission import (
 )
 from shared.contracts.attempts import JobCancelled
 from shared.contracts.base import Event
-from shared.contracts.bookkeeping import JobSizeNoted, JobsReleased
+from shared.contracts.bookkeeping import JobSizeNoted, JobsReleased, UserNoted
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 
 PHASES = {"deferred": {"", "deferred"}, "admitted": {"", "deferred"}, "over": {"", "deferred"}}
@@ -30,6 +31,9 @@ class LedgerModel:
     tenant: dict[str, str] = field(default_factory=dict)
     jobs: dict[str, tuple[str, float, bool, float]] = field(default_factory=dict)
     quotas: dict[str, QuotaChanged] = field(default_factory=dict)
+    users: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Tenant and user of each admitted job."""
+    bounds_of_users: dict[tuple[str, str], float] = field(default_factory=dict)
     cancels: dict[str, list[str]] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     """Jobs of each array."""
@@ -51,6 +55,9 @@ class LedgerModel:
                 self.array_cancels[event.command_id] = event.job_id
                 over = {j for j in self.made(event.job_id) if self.phase[j] == "over"}
                 self.stopped.setdefault(event.job_id, over)
+            case UserNoted():
+                bound = event.bounds.max_gpus if event.bounds else inf
+                self.bounds_of_users[event.tenant, event.user] = bound
             case QuotaChanged():
                 self.quotas[event.tenant] = event
             case JobDeferred():
@@ -68,6 +75,9 @@ class LedgerModel:
                 per_worker = spec.gang.gpus_per_worker
                 self.jobs[event.job_id] = (event.tenant, spec.gang.gpus, spec.spot, per_worker)
                 self.check_bound(event.tenant, spec.spot)
+                owner = self.users[event.job_id] = (event.tenant, spec.user)
+                bound = self.bounds_of_users.get(owner, inf)
+                assert self.used_by(owner) <= bound + 1e-9
             case CancelRequested():
                 assert self.phase[event.job_id] == "admitted"
                 if not event.of_array:
@@ -103,6 +113,9 @@ class LedgerModel:
 
     def used(self, tenant: str, spot: bool) -> float:
         return sum(g for t, g, s, _ in self.jobs.values() if t == tenant and s == spot)
+
+    def used_by(self, owner: tuple[str, str]) -> float:
+        return sum(gpus for job, (_, gpus, *_) in self.jobs.items() if self.users[job] == owner)
 
     def check_bound(self, tenant: str, spot: bool) -> None:
         quota = self.quotas.get(tenant)

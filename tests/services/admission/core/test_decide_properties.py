@@ -23,8 +23,10 @@ from shared.contracts.attempts import (
     JobSucceeded,
 )
 from shared.contracts.base import Event
+from shared.contracts.bounds import UserBounds
 from shared.contracts.job_commands import CancelJob, SetQuota
 from shared.contracts.placement import Allocation
+from shared.contracts.users import UserDeleted, UserRegistered
 from shared.ledger.decider import Fact, Input
 from tests.harness.decider import an_input, run_facts
 from tests.services.admission.core.cases import (
@@ -196,6 +198,13 @@ class AdmissionMachine(RuleBasedStateMachine):
         )
         self.feed(command(quota))
 
+    @rule(bound=st.none() | BOUND)
+    def user_bound(self, bound: float | None) -> None:
+        event: Event = UserDeleted(tenant="acme", user="ada")
+        if bound is not None:
+            event = UserRegistered(tenant="acme", user="ada", bounds=UserBounds(max_gpus=bound))
+        self.feed(an_input(event, "access"))
+
     @rule(spot=st.none() | BOUND)
     def pool_configured(self, spot: float | None) -> None:
         self.feed(an_input(POOL.model_copy(update={"spot_gpus": spot}), "access"))
@@ -230,6 +239,8 @@ class AdmissionMachine(RuleBasedStateMachine):
             *waiting.quota_queues.values(),
             *waiting.spot_queues.values(),
             *waiting.oversized.values(),
+            *waiting.user_queues.values(),
+            *waiting.user_oversized.values(),
         )
         single = (waiting.awaiting_nodes, waiting.ready)
         job_ids = [job_id for queue in (*queues, *single) for job_id in queue]
@@ -275,6 +286,20 @@ class AdmissionMachine(RuleBasedStateMachine):
             ):
                 assert used.get(tenant, 0) == round(1000 * self.model.used(tenant, spot))
         assert self.state.quota_use.spot_total == sum(self.state.quota_use.spot.values())
+
+    @invariant()
+    def users_with_room_have_a_first_job_that_fits(self) -> None:
+        """None is left: where a user has room its first job is judged, and waits elsewhere."""
+        state = self.state
+        used = Counter[Owner]()
+        for admitted in state.admitted.values():
+            used[admitted.owner] += admitted.gang_milli
+        assert state.quota_use.of_users == +used
+        assert not state.waiting.users_with_room
+        for owner, queue in state.waiting.user_queues.items():
+            first = state.deferred[next(iter(queue))].demand.gang_milli
+            bounds = state.users[owner.tenant][owner.user]
+            assert used[owner] + first > round(1000 * bounds.max_gpus)
 
     def teardown(self) -> None:
         """A replay of the facts equals the state; so does a snapshot."""

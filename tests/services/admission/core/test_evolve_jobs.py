@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from services.admission.core.evolve_jobs import charge
-from services.admission.core.state import QuotaUse
+from services.admission.core.state import AdmissionState, Owner, QuotaUse
 from shared.contracts.admission import JobAdmitted, JobDeferred, JobReadmitted, JobRejected
 from shared.contracts.attempts import JobCancelled
 from shared.contracts.bookkeeping import AttemptNoted, JobEnd, JobSizeNoted, JobsReleased
@@ -82,8 +82,9 @@ def test_a_job_that_ends_while_it_backs_off_leaves_no_retry_time() -> None:
 
 
 def test_a_tenant_that_uses_nothing_has_no_entry() -> None:
-    use = QuotaUse()
-    charge(use, "acme", 500, spot=True)
-    assert (use.spot, use.spot_total) == ({"acme": 500}, 500)
-    charge(use, "acme", -500, spot=True)
+    state, ada = AdmissionState(0), Owner("acme", "ada")
+    use = state.quota_use
+    charge(state, ada, 500, spot=True)
+    assert (use.spot, use.spot_total, use.of_users) == ({"acme": 500}, 500, {ada: 500})
+    charge(state, ada, -500, spot=True)
     assert use == QuotaUse()

@@ -8,7 +8,7 @@ import pytest
 
 from services.admission.core.state import AdmissionState
 from shared.contracts.access import TenantRegistered, TenantRetired
-from shared.contracts.admission import JobAdmitted, JobRejected
+from shared.contracts.admission import JobAdmitted, JobDeferred, JobRejected
 from shared.contracts.attempts import JobSucceeded
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted, UserNoted
@@ -19,7 +19,17 @@ from shared.contracts.transfers import Transferred
 from shared.contracts.users import UserDeleted, UserRegistered
 from shared.ledger.decider import Input
 from tests.harness.decider import an_input
-from tests.services.admission.core.cases import POOL, cancel, command, placed, pool, submit, when
+from tests.services.admission.core.cases import (
+    POOL,
+    cancel,
+    command,
+    placed,
+    pool,
+    set_quota,
+    submit,
+    summarize_jobs,
+    when,
+)
 
 
 def bounded(**bounds: Any) -> AdmissionState:
@@ -91,6 +101,53 @@ def test_jobs_of_a_user_that_ended_make_room_for_its_others() -> None:
     assert isinstance(outcome(state, late), CommandRefused)
     when(state, cancel("arr"))
     assert state.open_jobs["acme"] == sum(state.open_jobs_of_users.values())
+
+
+def waits(state: AdmissionState, item: Input) -> dict[str, float | str]:
+    deferred = outcome(state, item)
+    assert isinstance(deferred, JobDeferred) and deferred.reason == "user_gpus"
+    return deferred.detail
+
+
+def succeeded(job_id: str) -> Input:
+    end = JobSucceeded(job_id=job_id, tenant="acme", attempt=1, started_at=1, exit_codes=(0,))
+    return placed(end)
+
+
+def test_jobs_beyond_the_gpus_of_a_user_wait_and_hold_up_no_other_user() -> None:
+    state = bounded(max_gpus=4)
+    when(state, submit("a", user="ada", gpus=3))
+    figures = waits(state, submit("b", user="ada", gpus=2, spot=True))
+    known = {"user": "ada", "asked_gpus": 2.0, "used_gpus": 3.0, "ahead": 0, "bound_gpus": 4.0}
+    assert figures == known
+    assert waits(state, submit("c", user="ada", gpus=1))["ahead"] == 1, "it fits, and is second"
+    assert waits(state, submit("large", user="ada", gpus=8))["ahead"] == 2
+    assert isinstance(outcome(state, submit("o", user="bob", gpus=8)), JobAdmitted)
+    assert summarize_jobs(when(state, succeeded("a"))) == ["job.admitted b", "job.admitted c"]
+    assert waits(state, submit("d", user="ada", gpus=2))["used_gpus"] == 3.0
+    when(state, cancel("c"))
+    assert "d" in state.deferred, "what runs counts until it has ended"
+
+
+def test_a_changed_bound_of_gpus_holds_for_jobs_that_wait() -> None:
+    state = bounded(max_gpus=1)
+    when(state, submit("a", user="ada"), submit("b", user="ada"), submit("c", user="ada", gpus=3))
+    assert set(state.deferred) == {"b", "c"}
+    raised = UserRegistered(tenant="acme", user="ada", bounds=UserBounds(max_gpus=2))
+    assert summarize_jobs(when(state, an_input(raised, "access"))) == ["job.admitted b"]
+    deleted = UserDeleted(tenant="acme", user="ada")
+    assert summarize_jobs(when(state, an_input(deleted, "access"))) == ["job.admitted c"]
+    assert not (state.waiting.user_queues or state.waiting.user_oversized or state.waiting.ready)
+
+
+def test_a_job_of_a_user_with_room_still_waits_for_the_quota_of_its_tenant() -> None:
+    state = bounded(max_gpus=2)
+    when(state, set_quota(2), submit("a", user="ada", gpus=2), submit("b", user="ada", gpus=2))
+    when(state, submit("o", user="bob"))
+    assert {job.reason for job in state.deferred.values()} == {"user_gpus", "quota"}
+    events = when(state, succeeded("a"))
+    assert summarize_jobs(events) == ["job.admitted o", "job.deferred b quota"]
+    assert summarize_jobs(when(state, succeeded("o"))) == ["job.admitted b"]
 
 
 def test_bounds_come_from_access_and_end_with_the_user_or_its_tenant() -> None:
