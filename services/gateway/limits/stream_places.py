@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from services.gateway.core.key_bounds import user_of
 from services.gateway.responses.problem import ApiError
 from shared.contracts.registry import Bearer
 
 RETRY_AFTER = {"Retry-After": "10"}
+PAST_AT_ONCE = 2
+"""Streams of one user, or key without one, that read the past at the same time: each of them reads
+the whole topic from where it begins, and would take the time of the others' streams."""
 OPERATORS = ""
 """Those without a tenant, who share places as a tenant does."""
 
@@ -35,6 +40,7 @@ class StreamPlaces:
         self._tenants = tenants
         self._by_key: Counter[str] = Counter()
         self._by_tenant: Counter[str] = Counter()
+        self._turns = WeakValueDictionary[str, asyncio.Semaphore]()
 
     @property
     def taken(self) -> int:
@@ -50,11 +56,7 @@ class StreamPlaces:
 
         Raises ApiError 429 at the bound of the key or tenant, 503 where no place is left for it.
         """
-        key, tenant, user = bearer.principal, bearer.tenant or OPERATORS, user_of(bearer)
-        if user is not None:
-            # All keys and tokens of a user share its places.
-            key = f"user {user} of {tenant}"
-        limits = self._limits
+        key, tenant, limits = _name_of(bearer), bearer.tenant or OPERATORS, self._limits
         if self._by_key[key] >= limits.of_key:
             raise _too_many(key, limits.of_key, "BERTH_KEY_STREAMS")
         if tenant != OPERATORS and self._by_tenant[tenant] >= limits.of_tenant:
@@ -77,10 +79,20 @@ class StreamPlaces:
 
         return give_back
 
+    def turns_of(self, bearer: Bearer) -> asyncio.Semaphore:
+        """Return what a stream of this bearer holds while it reads events of the past."""
+        return self._turns.setdefault(_name_of(bearer), asyncio.Semaphore(PAST_AT_ONCE))
+
     def _kept(self) -> int:
         """Return the number of places for first streams: of tenants and operators without one."""
         without = sum(name not in self._by_tenant for name in (OPERATORS, *self._tenants()))
         return min(without, self._limits.total // 2)
+
+
+def _name_of(bearer: Bearer) -> str:
+    """Return whom a stream counts for: all keys and tokens of a user share its places."""
+    user = user_of(bearer)
+    return bearer.principal if user is None else f"user {user} of {bearer.tenant or OPERATORS}"
 
 
 def _too_many(of: str, limit: int, setting: str) -> ApiError:

@@ -72,7 +72,9 @@ async def events(
     check_types(sorted(requested))
     start = _start(gateway, request.headers.get("last-event-id") or since)
     accepts = _filter(bearer.tenant, requested, subject)
-    frames = event_frames(gateway.hub, start, accepts, lambda: gateway.access.is_live(bearer))
+    turns = gateway.streams.turns_of(bearer)
+    allowed = lambda: gateway.access.is_live(bearer)  # noqa: E731
+    frames = event_frames(gateway.hub, start, accepts, allowed, turns)
     return _stream(gateway, bearer, frames)
 
 

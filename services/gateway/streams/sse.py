@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from services.gateway.streams.hub import EventFilter, EventHub, Subscriber
 
 ALIVE = b": alive\n\n"
+WAITING = b": waiting\n\n"
 OPENING = b"retry: 2000\n\n"
 ALIVE_EVERY_S = 2.0
 SEND_TIMEOUT_S = 10.0
@@ -72,30 +73,61 @@ async def _disconnected(receive: Receive) -> None:
 
 
 async def event_frames(
-    hub: EventHub, start: list[int] | None, accepts: EventFilter, allowed: Allowed
+    hub: EventHub,
+    start: list[int] | None,
+    accepts: EventFilter,
+    allowed: Allowed,
+    turns: asyncio.Semaphore | None = None,
 ) -> AsyncIterator[bytes]:
     """Yield the events since `start`, then live ones; none is lost or repeated.
 
     A comment is between them, so that a client that needs the past alone need not wait for a time
-    without events. Without a start the stream holds what comes after its first frame.
+    without events. Without a start the stream holds what comes after its first frame. The past is
+    read in one of the `turns`; other comments keep the stream open until then.
     """
     subscriber = hub.subscribe(accepts) if start is None else None
     try:
         yield OPENING
         if subscriber is None:
             assert start is not None
-            async for frame in hub.replay(start, accepts):
-                yield frame
-            # Nothing is awaited between `subscribe` and `replay`: both begin at one position.
-            subscriber = hub.subscribe(accepts)
-            async for frame in hub.replay(start, accepts):
-                yield frame
+            async for comment in _in_turn(turns):
+                yield comment
+            try:
+                async for frame in _while(allowed, hub.replay(start, accepts)):
+                    yield frame
+                # Nothing is awaited between `subscribe` and `replay`: both begin at one position.
+                subscriber = hub.subscribe(accepts)
+                async for frame in _while(allowed, hub.replay(start, accepts)):
+                    yield frame
+            finally:
+                if turns is not None:
+                    turns.release()
             yield ALIVE
         async for chunk in live_frames(subscriber, allowed):
             yield chunk
     finally:
         if subscriber is not None:
             hub.unsubscribe(subscriber)
+
+
+async def _in_turn(turns: asyncio.Semaphore | None) -> AsyncIterator[bytes]:
+    """Yield comments until a turn is taken."""
+    while turns is not None:
+        try:
+            async with asyncio.timeout(ALIVE_EVERY_S):
+                await turns.acquire()
+        except TimeoutError:
+            yield WAITING
+        else:
+            return
+
+
+async def _while(allowed: Allowed, frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield frames as long as the client may have them."""
+    async for frame in frames:
+        if not allowed():
+            return
+        yield frame
 
 
 async def live_frames(subscriber: Subscriber, allowed: Allowed) -> AsyncIterator[bytes]:

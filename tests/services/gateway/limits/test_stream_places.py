@@ -48,6 +48,15 @@ def test_all_keys_of_a_user_share_its_places() -> None:
     assert len(opened(places, ADA, 1)) == len(opened(places, BOB._replace(user="eve"), 1)) == 1
 
 
+def test_keys_of_a_user_share_its_turns_and_others_have_their_own() -> None:
+    places = StreamPlaces(StreamLimits(64, 24, 16), no_tenants)
+    first, second = (bearer._replace(user="eve") for bearer in (ADA, VIEW))
+    turns = places.turns_of(first)
+    assert turns is places.turns_of(second)
+    others = [places.turns_of(bearer) for bearer in (ADA, VIEW, BOB, OP)]
+    assert len({id(one) for one in (turns, *others)}) == 5
+
+
 def test_a_place_is_given_back_once() -> None:
     places = StreamPlaces(StreamLimits(64, 24, 1), no_tenants)
     give_back = places.take(ADA)

@@ -7,8 +7,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
+import pytest
+
+from services.gateway.streams import sse
 from services.gateway.streams.hub import EventHeader
-from services.gateway.streams.sse import ALIVE, OPENING, EventStream, event_frames
+from services.gateway.streams.sse import ALIVE, OPENING, WAITING, EventStream, event_frames
 from shared.bus.logs.memory import MemoryBroker
 from tests.patience import PATIENCE_S
 from tests.services.gateway.events import LANE, event, publish, running_hub
@@ -51,6 +54,37 @@ async def test_a_sign_that_all_is_sent_comes_before_events_that_never_pause() ->
         assert await anext(frames) == ALIVE
         await publish(broker, hub, event("b"))
         assert b'"subject":"b"' in await anext(frames)
+
+
+async def test_streams_of_one_user_read_the_past_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "ALIVE_EVERY_S", 0.01)
+    broker, turns = MemoryBroker(), asyncio.Semaphore(1)
+    broker.append(LANE, event("a"))
+    async with running_hub(broker) as hub:
+
+        def of_this_user() -> AsyncIterator[bytes]:
+            return event_frames(hub, [0], everything, lambda: True, turns)
+
+        first, second = of_this_user(), of_this_user()
+        assert [await anext(first), await anext(second)] == [OPENING, OPENING]
+        assert b'"subject":"a"' in await anext(first)
+        assert await anext(second) == WAITING
+        assert await anext(first) == ALIVE, "it has the past, and gives its turn to another"
+        assert b'"subject":"a"' in await anext(second)
+        assert isinstance(second, AsyncGenerator)
+        await second.aclose()
+        assert not turns.locked(), "a client that leaves gives its turn back"
+
+
+async def test_the_past_ends_with_the_right_to_it() -> None:
+    broker, rights = MemoryBroker(), [True, False]
+    for subject in ("a", "b"):
+        broker.append(LANE, event(subject))
+    async with running_hub(broker) as hub:
+        frames = event_frames(hub, [0], everything, lambda: bool(rights and rights.pop(0)))
+        chunks = [chunk async for chunk in frames]
+        assert [b"subject" in chunk for chunk in chunks] == [False, True, False, False]
+        assert chunks[-1] == REVOKED
 
 
 async def test_a_stream_ends_with_the_right_to_it_and_leaves_the_hub() -> None:
