@@ -13,13 +13,16 @@ from cli.api.ids import job_id
 from cli.commands.outcome import explain_failures, follow_job, mark_virtual, wait_for_ends
 from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data
-from cli.input.documents import Body
-from cli.input.job_file import merged, parse_pools, read, variables, with_array
+from cli.input.documents import Body, check_values
+from cli.input.job_file import OBJECTS, merged, parse_pools, read, variables, with_array
 from cli.input.numbers import parse_array
 from cli.input.quantities import parse_memory_gib, parse_walltime_s
 from cli.input.state_changes import parse_state_changes
 from cli.text.output import report_line
 from cli.text.reasons import holds, start_lines
+
+SHOWN_CHARS = 200
+"""Of what a job file has in place of a command."""
 
 
 def submit(
@@ -161,6 +164,7 @@ def submit(
             "notify": parse_state_changes(notify, "--notify") if notify is not None else None,
         },
     )
+    check_values(body, "submit")
     if jobs is not None:
         body = with_array(body, jobs)
     if follow and body.get("array_size") not in (None, 1):
@@ -192,11 +196,17 @@ def submit(
 
 
 def _named(body: Body) -> Body:
+    """Return the body with the name of its program, where it has none. Raises BadInput."""
     spec = cast("Body", body["spec"])
+    argv = spec.get("command") or []
+    if not isinstance(argv, list) or not all(isinstance(word, str) for word in argv):
+        rule = 'a list of texts is allowed, numbers in quotes, as ["sleep", "60"]'
+        raise BadInput(f"command: {str(argv)[:SHOWN_CHARS]!r}; {rule}")
     if not spec.get("name"):
-        argv = cast("list[str]", spec.get("command") or [])
         if not argv:
-            raise BadInput("no command given; use -f FILE or a command after `--`")
+            fields = ", ".join(sorted({*spec} - {*OBJECTS}))
+            beside = f" beside {fields[:SHOWN_CHARS]}" if fields else ""
+            raise BadInput(f"no command given{beside}; use -f FILE or a command after `--`")
         spec = {**spec, "name": Path(argv[0]).name or "job"}
     return {**body, "spec": spec}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Hashable
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 Body = dict[str, object]
 STDIN = Path("-")
+SHOWN_CHARS = 64
+"""Of a value in an error."""
 
 
 def read_documents(path: Path) -> list[Body]:
@@ -30,13 +33,37 @@ def read_documents(path: Path) -> list[Body]:
     for document in documents:
         if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
             raise BadInput(f"{name}: an object with named fields is allowed")
+        try:
+            check_values(document, name)
+        except RecursionError:
+            raise BadInput(f"{name}: nested too deeply, or in itself") from None
     return documents
+
+
+def check_values(value: object, path: str) -> None:
+    """Raise BadInput, with its path, for a value that JSON lacks, as the date of a YAML file."""
+    match value:
+        case dict():
+            for name, item in value.items():
+                if not isinstance(name, str):
+                    raise BadInput(f"{path}: {name!r} is no name; put it in quotes")
+                check_values(item, f"{path}: {name}")
+        case list():
+            for item in value:
+                check_values(item, path)
+        case float() if not isfinite(value):
+            raise BadInput(f"{path}: {value}; a finite number is allowed")
+        case str() | int() | float() | None:
+            return
+        case _:
+            rule = "text, number, true, false, list or object is allowed; put it in quotes"
+            raise BadInput(f"{path}: {str(value)[:SHOWN_CHARS]}; {rule}")
 
 
 def _parsed(suffix: str, name: str, text: str) -> list[Any]:
     try:
         return [json.loads(text, object_pairs_hook=_once)]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         if suffix == ".json":
             raise BadInput(f"{name}: invalid JSON: {error}") from None
     try:
@@ -46,7 +73,7 @@ def _parsed(suffix: str, name: str, text: str) -> list[Any]:
     try:
         # A document of comments alone is none.
         return [item for item in yaml.load_all(text, _strict_loader()) if item is not None]
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise BadInput(f"{name}: invalid YAML: {error}") from None
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from berth_client.frameworks import torchrun_command
 from cli.api import answers
-from cli.errors import Refused
+from cli.errors import BadInput, Refused
 from cli.main import app
 from cli.text.times import now_ms
 from shared.contracts.failures import ADVICE
@@ -227,3 +227,22 @@ def test_a_job_is_read_from_stdin(monkeypatch: pytest.MonkeyPatch, text: str) ->
         ran = CliRunner().invoke(app, ["submit", "-f", "-"], input=text)
     assert ran.exit_code == 0, ran.output
     assert cast_spec(Gateway.body)["name"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("command: 5", "command: '5'; a list of texts is allowed"),
+        ("command: {a: b}", "a list of texts is allowed"),
+        ("command: [sleep, 60]", "a list of texts is allowed"),
+        ("command: python train.py", 'as ["sleep", "60"]'),
+        ("commnad: [a]\nworkdir: /data", "no command given beside commnad, workdir; use -f"),
+        ("gang: {workers: 2}", "no command given; use -f"),
+    ],
+)
+def test_a_job_file_without_a_command_is_refused_with_the_fields_that_it_has(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    (tmp_path / "job.yaml").write_text(text)
+    ran = CliRunner().invoke(app, ["submit", "-f", str(tmp_path / "job.yaml")])
+    assert isinstance(ran.exception, BadInput) and words in str(ran.exception)
