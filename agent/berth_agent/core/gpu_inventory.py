@@ -31,6 +31,10 @@ class MigInstance(NamedTuple):
     profile: str
 
 
+NONE = MigInstance(-1, "", "")
+"""In the place of an instance that is gone, behind which others keep their numbers."""
+
+
 def profile_of(gpu_type: str) -> str:
     """Return the profile of MIG that a GPU type names; empty: it means whole GPUs."""
     profile = PROFILE_OF_TYPE.search(gpu_type.lower())
@@ -46,6 +50,23 @@ def profile_in(name: str) -> str:
 def instances_of(profile: str, readings: Iterable[GpuReading]) -> tuple[MigInstance, ...]:
     """Return the instances of a profile in the order of the driver."""
     return tuple(one for one in _all_instances(readings) if one.profile == profile)
+
+
+def renumbered(
+    before: Sequence[MigInstance], listed: Sequence[MigInstance]
+) -> tuple[MigInstance, ...]:
+    """Return the listed instances by number: one that had a number keeps it, others fill gaps.
+
+    A process that could not be killed is known by the number of its GPU.
+    """
+    kept = {instance.uuid for instance in before}
+    there = {instance.uuid: instance for instance in listed}
+    new = iter([instance for instance in listed if instance.uuid not in kept])
+    numbered = [there.get(instance.uuid) or next(new, NONE) for instance in before]
+    numbered += new
+    while numbered and numbered[-1] == NONE:
+        numbered.pop()
+    return tuple(numbered)
 
 
 def numbers_of(
@@ -69,7 +90,7 @@ def gone_instances(
     return {
         number: instance
         for number, instance in enumerate(registered)
-        if instance.uuid not in listed and instance.gpu not in lost
+        if instance != NONE and instance.uuid not in listed and instance.gpu not in lost
     }
 
 

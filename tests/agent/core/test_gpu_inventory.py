@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from berth_agent.core.gpu_inventory import (
+    NONE,
     MigInstance,
     differences,
     gone_instances,
@@ -13,6 +14,7 @@ from berth_agent.core.gpu_inventory import (
     numbers_of,
     profile_in,
     profile_of,
+    renumbered,
 )
 from berth_agent.messages import GpuReading
 
@@ -152,6 +154,16 @@ def test_instances_that_came_or_went_since_the_registration_are_named() -> None:
     assert list(differences(-1, SLICES, (0,), (split(1, "1g.10gb"), made_anew), before)) == [
         "new instances are not offered until the node joins anew: MIG-new"
     ]
+
+
+def test_numbers_stay_and_gaps_are_filled() -> None:
+    a, b, c, d = (MigInstance(0, name, "1g.10gb") for name in "abcd")
+    assert renumbered((), (a, b)) == (a, b)
+    assert renumbered((a, b, c), (c, d)) == (d, NONE, c)
+    assert renumbered((a, b, c), (a, d)) == (a, d), "what is last and gone leaves no gap"
+    assert renumbered((d, NONE, c), (a, b, c, d)) == (d, a, c, b)
+    readings = (GpuReading(gpu=0, mig_instances=1, mig_uuids=("c",), mig_profiles=("1g.10gb",)),)
+    assert list(differences(1, SLICES, (), readings, (NONE, NONE, c))) == []
 
 
 def test_a_gpu_that_does_not_answer_takes_none_of_its_instances_away() -> None:

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 
 from berth_agent import file_names
 from berth_agent.core.gpu_inventory import (
+    NONE,
     MigInstance,
     gone_instances,
     instances_of,
     lack_of_instances,
     profile_of,
+    renumbered,
 )
 from berth_agent.linux import files
 from berth_agent.linux.nvml import Nvml
@@ -51,8 +53,9 @@ class Inventory:
     @property
     def unusable(self) -> frozenset[int]:
         """Return the numbers that are not offered, by the settings, or as there is no instance."""
+        none = [number for number, one in enumerate(self.instances) if one == NONE]
         missing = range(len(self.instances), self.count) if self._profile else ()
-        return frozenset((*self._config.unusable_gpus, *missing))
+        return frozenset((*self._config.unusable_gpus, *none, *missing))
 
     def take_up(self, incarnation: str) -> None:
         """Go on with what this incarnation has registered.
@@ -62,7 +65,7 @@ class Inventory:
         """
         if not self.nvml:
             return
-        self.instances = self._read(incarnation)
+        self.instances = self._read().get(incarnation, ())
         if self.instances or self._config.gpus == 0:
             return
         readings = self.nvml.readings()
@@ -74,11 +77,13 @@ class Inventory:
         """Fix the instances of an incarnation before the ledger learns of them. Raises OSError."""
         if not self.nvml:
             return
-        if present := self._read(incarnation):
+        known = self._read()
+        if present := known.get(incarnation):
             self.instances = present
             return
-        listed = instances_of(self._profile, self.nvml.readings())
-        self.instances = listed if self._config.gpus < 0 else listed[: self._config.gpus]
+        before = next(iter(known.values()), ())
+        numbered = renumbered(before, instances_of(self._profile, self.nvml.readings()))
+        self.instances = numbered if self._config.gpus < 0 else numbered[: self._config.gpus]
         self._gone = frozenset()
         entries = [list(instance) for instance in self.instances]
         files.replace_json(self._path, {"incarnation": incarnation, "instances": entries})
@@ -106,20 +111,23 @@ class Inventory:
         """
         if not self._profile:
             return tuple(map(str, gpus))
-        if unknown := [gpu for gpu in gpus if gpu >= len(self.instances)]:
+        known = dict(enumerate(self.instances))
+        if unknown := [gpu for gpu in gpus if known.get(gpu, NONE) == NONE]:
             detail = f"GPUs {unknown}: no instance of {self._profile} has this number"
             raise StartRefused("no_such_gpu", detail, False)
-        return tuple(self.instances[gpu].uuid for gpu in gpus)
+        return tuple(known[gpu].uuid for gpu in gpus)
 
-    def _read(self, incarnation: str) -> tuple[MigInstance, ...]:
-        """Return what the file has of this incarnation; a damaged one is as good as none."""
+    def _read(self) -> dict[str, tuple[MigInstance, ...]]:
+        """Return what the last incarnation of this boot has registered, by its id.
+
+        A damaged file is as good as none.
+        """
         try:
-            document = files.read_json(self._path)
-            if not isinstance(document, dict) or document["incarnation"] != incarnation:
-                return ()
-            return tuple(
+            document = files.read_json(self._path) or {"incarnation": "", "instances": ()}
+            instances = tuple(
                 MigInstance(int(gpu), str(uuid), str(profile))
                 for gpu, uuid, profile in document["instances"]
             )
+            return {str(document["incarnation"]): instances}
         except (OSError, ValueError, TypeError, KeyError):
-            return ()
+            return {}

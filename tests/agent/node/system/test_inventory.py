@@ -60,6 +60,23 @@ def test_a_number_keeps_its_instance_over_a_restart_and_a_change(tmp_path: Path)
     assert not again.lacking((0, 1))
 
 
+def test_an_instance_keeps_its_number_when_the_node_joins_anew(tmp_path: Path) -> None:
+    """A process that could not be killed is known by that number, and its GPU is not offered."""
+    driver = Driver("MIG-a", "MIG-b", "MIG-c", "MIG-d")
+    an_inventory(tmp_path, driver).register("i1")
+    driver.uuids = ("MIG-c",)
+    again = an_inventory(tmp_path, driver)
+    again.register("i2")
+    assert (again.count, again.unusable, again.devices((2,))) == (3, frozenset({0, 1}), ("MIG-c",))
+    again.note(driver.readings())
+    assert again.lacking((2,)) == "" and again.lacking((0,))
+    with pytest.raises(StartRefused):
+        again.devices((0,))
+    driver.uuids = ("MIG-new", "MIG-c")
+    again.register("i3")
+    assert again.devices((0, 2)) == ("MIG-new", "MIG-c")
+
+
 def test_declared_instances_that_are_not_there_are_not_offered(tmp_path: Path) -> None:
     few = an_inventory(tmp_path, Driver("MIG-a"), gpus=3)
     few.register("i1")
