@@ -32,6 +32,9 @@ STORE = "/run/berth-engine"
 STORE_OF_NODE = "{{.Store.GraphDriverName}} {{.Store.GraphRoot}}"
 CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")
 CDI_GPU = "nvidia.com/gpu"
+NO_OTHER_GPUS = {"NVIDIA_VISIBLE_DEVICES": "void"}
+"""In place of what image or job say: a hook of NVIDIA's toolkit, where a node has it, gives GPUs by
+this variable, and images of CUDA have `all`. It is the value that specifications of CDI set."""
 
 
 def find_engine(config: Config, kernel: Kernel) -> Engine | None:
@@ -173,7 +176,7 @@ def _variables(
     if machine.gpu_uuids() and own[DEVICES].replace(",", "").isdecimal():
         # It sees its own GPUs alone, numbered from 0; instances of MIG keep their names.
         own = {**own, DEVICES: ",".join(map(str, range(len(launch.gpus))))}
-    variables = environment(defaults, launch.env, own)
+    variables = environment(defaults, launch.env, {**own, **NO_OTHER_GPUS})
     if "PATH" not in launch.env:
         # That of the image holds.
         del variables["PATH"]

@@ -57,6 +57,12 @@ def test_a_container_gets_the_gpus_of_its_allocation_alone(monkeypatch: pytest.M
     assert not [word for word in specify("", gpus=[])["argv"] if word.startswith("--device")]
 
 
+@pytest.mark.parametrize("gpus", [[], [2, 5]])
+def test_a_hook_of_the_node_gives_a_container_no_other_gpus(gpus: list[int]) -> None:
+    spec = specify(gpus=gpus, env={"NVIDIA_VISIBLE_DEVICES": "all"})
+    assert spec["variables"]["NVIDIA_VISIBLE_DEVICES"] == "void"
+
+
 def test_a_container_gets_an_instance_of_mig_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "gpu_uuids", lambda: ["GPU-0"])
     spec = specify("MIG-0a", gpus=[3])
