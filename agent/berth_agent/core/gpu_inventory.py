@@ -184,10 +184,18 @@ def _differing_model(gpu_type: str, reading: GpuReading) -> Iterator[str]:
 def _split(gpu_type: str, reading: GpuReading) -> str:
     """Return what to do about a GPU that MIG splits, on a node of whole ones."""
     profiles = _summary((reading,)) or f"GPU {reading.gpu}: no instance"
+    stem = gpu_type if _model_of(gpu_type) else _model_of(reading.name) or "gpu"
     offer = "".join(
-        f"offer them by gpu_type {gpu_type}-{profile}, " for profile in reading.mig_profiles[:1]
+        f"offer them by gpu_type {stem}-{profile}, "
+        for profile in filter(None, reading.mig_profiles[:1])
     )
     return f"{profiles} of MIG: {offer}name GPU {reading.gpu} in unusable_gpus, or switch MIG off"
+
+
+def _model_of(text: str) -> str:
+    """Return the model that a type or product names, as `a100`, else nothing."""
+    model = MODEL.search(text.lower())
+    return "".join(part for part in model.groups() if part) if model else ""
 
 
 def _summary(readings: Iterable[GpuReading]) -> str:

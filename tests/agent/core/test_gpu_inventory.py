@@ -47,6 +47,8 @@ def test_a_split_gpu_among_whole_ones_is_named_with_what_can_be_done() -> None:
         "GPU 0: 7 of 1g.10gb of MIG: offer them by gpu_type h100-1g.10gb, name GPU 0 in"
         " unusable_gpus, or switch MIG off"
     )
+    [words] = differences(-1, "cpu", (), (split(0, "1g.10gb"),))
+    assert "offer them by gpu_type h100-1g.10gb, name" in words
     [words] = differences(-1, "h100", (), (split(0),))
     assert words.startswith("GPU 0: no instance of MIG: name GPU 0 in")
 
