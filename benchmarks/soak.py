@@ -23,7 +23,7 @@ from benchmarks.parts.result import finish
 from benchmarks.parts.soak.clients import SoakClients, prepare_clients
 from benchmarks.parts.soak.load import LOAD, disturb
 from benchmarks.parts.soak.page import PLOT, draw, render_page
-from benchmarks.parts.soak.slices import goals_of, read_slices, write_slices
+from benchmarks.parts.soak.slices import begin_slice, goals_of, read_slices, write_slices
 from benchmarks.parts.stack import AWAITED, inventory, prepare, started
 from cli.demo.engines import engine_ports, engine_programs
 from infra.supervisor import supervise
@@ -54,14 +54,18 @@ async def run(options: SoakOptions, report_line: ReportLine) -> Json:
     began_s = time.process_time()
     folder = Path(options.data).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    slices = read_slices(folder)
-    slices.append(await run_slice(options, folder, slices, report_line))
+    slices, number = read_slices(folder), begin_slice(folder)
+    report_line(
+        f"slice {number}, over {len(slices)} that ended: {options.minutes:g} min at "
+        f"{options.per_s:g} jobs/s on {options.broker}, in {folder}; {LOAD}"
+    )
+    slices.append(await run_slice(options, folder, number, report_line))
     write_slices(folder, slices)
     result: Json = {
         "bench": "soak",
         "slices": slices,
         "goals": goals_of(slices),
-        "settings": {"minutes": options.minutes, "per_s": options.per_s, "load": LOAD},
+        "settings": {"load": LOAD, "cut_short": number - len(slices)},
     }
     finished = finish(result, began_s, options.out, render_page)
     if options.out:
@@ -70,7 +74,7 @@ async def run(options: SoakOptions, report_line: ReportLine) -> Json:
 
 
 async def run_slice(
-    options: SoakOptions, folder: Path, slices: list[dict[str, Any]], report_line: ReportLine
+    options: SoakOptions, folder: Path, number: int, report_line: ReportLine
 ) -> dict[str, Any]:
     """Start the stack over what the last slice left, load it, and stop it again."""
     ports = engine_ports()
@@ -88,18 +92,19 @@ async def run_slice(
         start_s = round(time.monotonic() - began, 1)
         old_errors = Counter(await asyncio.to_thread(error_lines, stack_options.data_dir))
         async with loaded_stack(bench, 0.0, report_line) as loaded:
-            loaded.number = slices[-1]["number"] if slices else 0
-            figures = await under_load(options, loaded, clients, len(slices) + 1)
+            loaded.prefix = f"soak-slice-{number}"
+            figures = await under_load(options, loaded, clients)
             all_ended = await loaded.all_ended(ENDS_S)
             verdict = await check_installation(loaded, all_ended)
-            number = loaded.number
         lines = Counter(await asyncio.to_thread(error_lines, stack_options.data_dir))
     errors = list((lines - old_errors).elements())
     return {
         **figures,
         **clients.figures(),
+        "minutes": options.minutes,
+        "per_s": options.per_s,
+        "broker": options.broker,
         "start_s": start_s,
-        "number": number,
         "all_ended": all_ended,
         "verify": verdict["verify"],
         "violations": verdict["violations"],
@@ -109,10 +114,10 @@ async def run_slice(
 
 
 async def under_load(
-    options: SoakOptions, loaded: LoadedStack, clients: SoakClients, number: int
+    options: SoakOptions, loaded: LoadedStack, clients: SoakClients
 ) -> dict[str, Any]:
     """Run all of the load for a slice; return samples of memory and disk, and delays."""
-    probe, samples, disk_mib = ApiProbe(loaded, f"soak-{number}"), MemorySamples(), []
+    probe, samples, disk_mib = ApiProbe(loaded, loaded.prefix), MemorySamples(), []
     await probe.start()
     loaded.per_s = options.per_s
     running = (probe.run(), disturb(loaded, NODES), clients.run())

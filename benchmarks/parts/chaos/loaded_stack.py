@@ -48,6 +48,8 @@ class LoadedStack:
     """Time of the last record by ledger, as recorded in it."""
     executor_event_at: float = 0.0
     """Time of placement's last event that follows a message of an executor."""
+    prefix: str = "chaos"
+    """Begins the ids of the jobs, which no earlier load of the installation may have used."""
     number: int = 0
     """Jobs submitted by the load so far."""
     going: set[str] = field(default_factory=set)
@@ -65,7 +67,7 @@ class LoadedStack:
     def submit(self, name: str = "") -> str:
         """Start to deliver a job and return its id; the same command is retried until acked."""
         self.number += 1
-        job_id = name or f"chaos-{self.number}"
+        job_id = name or f"{self.prefix}-{self.number}"
         lane, pool = self.target()
         command = SubmitJob(
             job_id=job_id, tenant=TENANT, pool=pool, idempotency_key=job_id, spec=self.next_spec()

@@ -17,13 +17,10 @@ from benchmarks.parts.chaos.loaded_stack import LoadedStack
 from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.chaos.result_file import ResultFile
 from benchmarks.parts.command import Json
+from benchmarks.parts.soak.slices import SETTLED, THIRD_PARTY
 from benchmarks.parts.stack import Bench
 
 SAMPLE_S = 10.0
-SETTLED = 0.5
-"""First share of the time, in which caches fill; growth is measured over the rest."""
-THIRD_PARTY = frozenset({"broker", "postgres"})
-"""Processes whose caches have their own bounds."""
 EMULATOR = "engine-"
 """Prefix of the logs of emulated engines, which are written for people."""
 ERROR_LEVELS = frozenset({"error", "critical"})

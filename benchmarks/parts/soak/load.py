@@ -27,14 +27,14 @@ async def disturb(loaded: LoadedStack, nodes: list[str], every_s: float = 5.0) -
     """Each interval cancel a job, submit an array, drain a node and slow down another, append
     malformed records.
     """
-    draw = random.Random(loaded.number)
+    draw = random.Random(loaded.prefix)
     for turn in count():
         await asyncio.sleep(every_s)
         if going := sorted(loaded.going):
             cancel = CancelJob(job_id=going[-1], tenant=TENANT)
             await loaded.append(COMMANDS, as_record(cancel))
         loaded.number += 1
-        name = f"soak-array-{loaded.number}"
+        name = f"{loaded.prefix}-array-{loaded.number}"
         _, pool = loaded.target()
         array = SubmitJob(
             job_id=name,
