@@ -138,7 +138,8 @@ compare: install ## Compare benchmarks with those of a commit, in turn: BASE= BE
 	$(BIN)/berth bench compare --base "$(BASE)" $(if $(BENCH),--benches "$(BENCH)") \
 		$(if $(ROUNDS),--rounds "$(ROUNDS)") $(if $(OPTIONS),--options="$(OPTIONS)") > build/compare.json
 
-CHAOS_TESTS := tests/replay tests/operations/test_upgrade.py tests/infra/security/on_kafka tests/e2e/test_observed.py
+CHAOS_TESTS := tests/replay tests/operations/test_upgrade.py tests/infra/security/on_kafka tests/e2e/test_observed.py \
+	tests/chaos/test_three_brokers.py
 CHAOS_LONG := --only kills --jobs 100000 --kills 100 --killers 3 --pools 3 --per-s 60 --minutes 46
 
 chaos: dev ## Kill every part, in virtual time and on real processes (a quarter of an hour): SEEDS= LONG=1 ONLY= JOBS= KILLS=
@@ -158,7 +159,7 @@ soak: install ## One more slice of a soak over the data of the last one (50 minu
 
 chaos-checks: dev ## Run the tests whose figures belong to the page of `make chaos`, and add them to it.
 	mkdir -p build
-	-BERTH_TRACED_JOBS=300 $(BIN)/python -m pytest -q $(CHAOS_TESTS) --junitxml build/chaos-checks.xml
+	-BERTH_TRACED_JOBS=300 BERTH_BROKER_KILLS=20 $(BIN)/python -m pytest -q $(CHAOS_TESTS) --junitxml build/chaos-checks.xml
 	$(BIN)/berth bench chaos --only none --checks build/chaos-checks.xml --out docs/results > build/chaos-run.json
 
 agent: install ## Build dist/berth-agent.pyz and the wheels of agent and reporter.

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -101,7 +103,9 @@ async def fault(brokers: ThreeBrokers, number: int) -> None:
     await asyncio.to_thread(brokers.restart, victim)
 
 
-async def test_nothing_acknowledged_is_lost_under_load(brokers: ThreeBrokers) -> None:
+async def test_nothing_acknowledged_is_lost_under_load(
+    brokers: ThreeBrokers, record_property: Callable[[str, object], None]
+) -> None:
     connection = brokers.connection
     out = KafkaLog(connection)
     await out.start()
@@ -110,12 +114,14 @@ async def test_nothing_acknowledged_is_lost_under_load(brokers: ThreeBrokers) ->
     await lanes.assign([0])
     feeding = asyncio.ensure_future(feed(lanes, connection))
     acknowledged: list[str] = []
+    acknowledged_at_s = [time.monotonic()]
 
     async def send() -> None:
         while True:
             name = f"c{len(acknowledged)}"
             await put(out, command(name))
             acknowledged.append(name)
+            acknowledged_at_s.append(time.monotonic())
             await asyncio.sleep(0.01)
 
     sending = asyncio.ensure_future(send())
@@ -133,6 +139,10 @@ async def test_nothing_acknowledged_is_lost_under_load(brokers: ThreeBrokers) ->
     await go_on()
     sending.cancel()
     await asyncio.wait({sending})
+    record_property("faults", FAULTS)
+    record_property("acknowledged", len(acknowledged))
+    pauses_s = [end - begin for begin, end in pairwise(acknowledged_at_s)]
+    record_property("longest_pause_s", round(max(pauses_s), 2))
     await full(brokers)
     log = KafkaLog(connection)
     await log.start()

@@ -5,6 +5,9 @@ from __future__ import annotations
 from benchmarks.parts.chaos.figures import Figures, Measured, Measurement, shortfall, together
 
 SEEDS = 100_000
+BROKER_FAULTS, MOST_PAUSE_S = 20, 15.0
+THREE_BROKERS_FILE = "tests/chaos/test_three_brokers.py"
+THREE_BROKERS = "tests.chaos.test_three_brokers"
 
 
 def redelivery(result: Figures, _: Figures) -> Measurement | None:
@@ -58,6 +61,23 @@ def tests(*modules: str) -> Measured:
         )
 
     return measurement
+
+
+def three_brokers(result: Figures, fuzz: Figures) -> Measurement | None:
+    """Judge the tests on three brokers, and what the one under load has recorded of its faults."""
+    passed = tests(THREE_BROKERS)(result, fuzz)
+    if passed is None:
+        return None
+    recorded = result["checks"][THREE_BROKERS].get("recorded", {})
+    if not recorded:
+        return Measurement(passed.summary, False, together(passed.left_out, "faults under load"))
+    faults, pause_s = int(recorded["faults"]), float(recorded["longest_pause_s"])
+    return Measurement(
+        f"{passed.summary}; {faults} faults, {recorded['acknowledged']} commands acknowledged, "
+        f"at most {pause_s:g} s without an acknowledgement",
+        passed.is_met and pause_s < MOST_PAUSE_S,
+        together(passed.left_out, shortfall(faults, BROKER_FAULTS, "faults")),
+    )
 
 
 def _file(module: str) -> str:

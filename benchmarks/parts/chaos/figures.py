@@ -12,11 +12,15 @@ Figures = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The figures in a sentence, whether they meet the goal, and what the run did not exercise."""
+    """The figures in a sentence, whether they meet the goal, and what the run did not exercise.
+
+    `by` is the command, where the source of the goal does not say it.
+    """
 
     summary: str
     is_met: bool
     left_out: str = ""
+    by: str = ""
 
 
 Measured = Callable[[Figures, Figures], Measurement | None]
@@ -75,7 +79,11 @@ def spread(times: Figures) -> str:
 
 def shortfall(count: float, whole: float, of: str) -> str:
     """Return how much of what the goal names was exercised, empty if all of it."""
-    return "" if count >= whole else f"{count:,g} of {whole:,g} {of}"
+    return "" if count >= whole else f"{_number(count)} of {_number(whole)} {of}"
+
+
+def _number(figure: float) -> str:
+    return f"{figure:,.0f}" if figure == int(figure) else f"{figure:,g}"
 
 
 def together(*shortfalls: str) -> str:

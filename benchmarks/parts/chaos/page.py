@@ -1,4 +1,4 @@
-"""The page of chaos results in Markdown; every number comes from chaos.json and fuzz.json."""
+"""The page of chaos results in Markdown; every number comes from result files in its folder."""
 
 from __future__ import annotations
 

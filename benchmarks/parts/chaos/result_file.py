@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from benchmarks.parts.chaos.other_figures import read_others
 from benchmarks.parts.chaos.page import render_page
 
 Results = dict[str, Any]
@@ -78,7 +79,8 @@ def write_files(result: Results, folder: Path) -> None:
     """Write chaos.json and chaos.md, each by an atomic rename."""
     folder.mkdir(parents=True, exist_ok=True)
     fuzz = folder / FUZZ
-    page = render_page(result, json.loads(fuzz.read_text()) if fuzz.exists() else {})
+    judged = {**result, "others": read_others(folder)}
+    page = render_page(judged, json.loads(fuzz.read_text()) if fuzz.exists() else {})
     for name, text in ((RESULTS, json.dumps(result, indent=1) + "\n"), (PAGE, page)):
         new = folder / f".{name}"
         new.write_text(text)
@@ -86,7 +88,9 @@ def write_files(result: Results, folder: Path) -> None:
 
 
 def read_checks(path: Path) -> Results:
-    """Return tests, failures and skips of each test file in a JUnit report of pytest."""
+    """Return tests, failures and skips of each test file in a JUnit report of pytest, and what its
+    tests have recorded.
+    """
     checks: Results = {}
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         kinds = {child.tag for child in case}
@@ -96,4 +100,6 @@ def read_checks(path: Path) -> Results:
         entry["tests"] += 1
         entry["failed"] += bool(kinds & {"failure", "error"})
         entry["skipped"] += "skipped" in kinds
+        for recorded in case.iter("property"):
+            entry.setdefault("recorded", {})[recorded.get("name", "")] = recorded.get("value", "")
     return checks

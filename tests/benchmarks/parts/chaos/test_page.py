@@ -130,3 +130,58 @@ def test_a_disk_that_refused_nothing_is_not_taken_for_a_refusal() -> None:
     assert outcome("G10", lost)[0] == "**not met**"
     late = {**RESULT, "parts": {"disk_kafka": {**disk, "first_503_after_s": 6.0}}}
     assert outcome("G10", late) == ("**not met**", "postgres's disk")
+
+
+SLICE = {
+    "at_s": [10.0 * n for n in range(241)],
+    "mib": {"gateway": [100.0] * 241, "broker": [1.0 * n for n in range(241)]},
+    "lines_of_errors": 0,
+    "verify": "ok",
+    "all_ended": True,
+    "per_s": 20.0,
+}
+
+
+def test_a_soak_is_judged_by_its_slices() -> None:
+    def of(*slices: object) -> tuple[str, str]:
+        return outcome("G14", {**RESULT, "others": {"soak": {"slices": slices}}})
+
+    assert of(*[SLICE] * 12) == ("met", "")
+    assert of(*[SLICE] * 6) == ("met", "240 of 480 min")
+    assert of(*[SLICE] * 6, {**SLICE, "all_ended": False})[0] == "**not met**"
+    grown = {**SLICE, "mib": {"gateway": [100.0 + n / 36 for n in range(241)]}}
+    assert of(*[SLICE] * 6, grown, grown)[0] == "**not met**"
+    assert of({**SLICE, "per_s": 5.0})[1].endswith(
+        "5 of 20 jobs/s; 1 of 3 slices, over which growth is measured"
+    )
+
+
+def test_the_flood_of_a_tenant_is_judged_by_the_jobs_of_another() -> None:
+    figures = {
+        "malformed": 10**6,
+        "dead_letters": 25_500,
+        "good_jobs": 240,
+        "placed": 240,
+        "while_published_s": TIMES,
+        "behind_s": TIMES,
+        "verify": "ok",
+    }
+
+    def of(**changes: object) -> tuple[str, str]:
+        return outcome("G25", {**RESULT, "others": {"flood": {**figures, **changes}}})
+
+    assert of() == ("met", "")
+    assert of(malformed=1000) == ("met", "1,000 of 1,000,000 records")
+    assert of(placed=239)[0] == of(behind_s={**TIMES, "max": 5.1})[0] == "**not met**"
+
+
+def test_faults_of_three_brokers_are_judged_by_what_their_test_recorded() -> None:
+    def of(**recorded: str) -> tuple[str, str]:
+        passed = {"tests": 3, "failed": 0, "skipped": 0, "recorded": recorded}
+        return outcome("G26", {**RESULT, "checks": {"tests.chaos.test_three_brokers": passed}})
+
+    figures = {"faults": "20", "acknowledged": "900", "longest_pause_s": "4.5"}
+    assert of(**figures) == ("met", "")
+    assert of(**{**figures, "faults": "3"}) == ("met", "3 of 20 faults")
+    assert of(**{**figures, "longest_pause_s": "15.0"})[0] == "**not met**"
+    assert of() == ("**not met**", "faults under load")

@@ -28,6 +28,8 @@ REPORT = """<testsuites><testsuite>
   <testcase classname="tests.a" name="two"><failure message="x"/></testcase>
   <testcase classname="tests.a" name="three"><error message="x"/></testcase>
   <testcase classname="tests.b" name="one"><skipped/></testcase>
+  <testcase classname="tests.c" name="one"><properties>
+    <property name="faults" value="20"/></properties></testcase>
 </testsuite></testsuites>"""
 
 
@@ -65,4 +67,5 @@ def test_the_report_of_pytest_is_counted_by_test_file(tmp_path: Path) -> None:
     assert read_checks(path) == {
         "tests.a": {"tests": 3, "failed": 2, "skipped": 0},
         "tests.b": {"tests": 1, "failed": 0, "skipped": 1},
+        "tests.c": {"tests": 1, "failed": 0, "skipped": 0, "recorded": {"faults": "20"}},
     }
