@@ -12,6 +12,7 @@ from services.publisher.shipper import KafkaShipper
 from shared.bus.archive.archiver import ArchiverOptions
 from shared.bus.archive.archiving import Archiving, ArchivingPace
 from shared.bus.archive.opening import open_store, with_archive
+from shared.bus.archive.s3_address import PREFIX
 from shared.bus.fatal import run_to_end
 from shared.bus.logs.kafka import KafkaLog
 from shared.bus.logs.retention_watch import Kept, RetentionWatch
@@ -73,7 +74,9 @@ async def archive(settings: PublisherSettings, metrics: Metrics) -> None:
         ArchiverOptions(f"{settings.instance or 'publisher'}-{secrets.token_hex(8)}"),
         ArchivingPace(entry_every_s=settings.archive_every_h * HOUR_S),
     )
-    metrics.watch_archive(task.behind_s, task.unreachable_s)
+    is_folder = not settings.archive.startswith(PREFIX)
+    free_ratio = task.free_ratio if is_folder else None
+    metrics.watch_archive(task.behind_s, task.unreachable_s, free_ratio)
     await task.run()
 
 

@@ -13,6 +13,7 @@ MetricName = Literal[
     "berth_agent_refusals",
     "berth_agent_sessions",
     "berth_archive_behind_seconds",
+    "berth_archive_free_ratio",
     "berth_archive_unreachable_seconds",
     "berth_behind_seconds",
     "berth_certificate_expires_seconds",
@@ -138,9 +139,8 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             "histogram", "bus", "From a record's time to its committed rows, or events", ("view",)
         ),
         "berth_archive_behind_seconds": Spec("gauge", "bus", "Time since all due was archived"),
-        "berth_archive_unreachable_seconds": Spec(
-            "gauge", "bus", "Time since the archive could be written; 0 while it can"
-        ),
+        "berth_archive_unreachable_seconds": Spec("gauge", "bus", "Time since it could be written"),
+        "berth_archive_free_ratio": Spec("gauge", "bus", "Free share of the archive's disk"),
         "berth_job_logs_behind_seconds": Spec(
             "gauge", "bus", "Time since all output of jobs was stored that was due"
         ),

@@ -105,11 +105,18 @@ class Metrics:
         self._gauge("berth_behind_seconds").set_function(seconds)
 
     def watch_archive(
-        self, behind_s: Callable[[], float], unreachable_s: Callable[[], float]
+        self,
+        behind_s: Callable[[], float],
+        unreachable_s: Callable[[], float],
+        free_ratio: Callable[[], float] | None,
     ) -> None:
-        """Report the seconds since all was archived that was due, and since none could be."""
+        """Report the seconds since all was archived that was due, and since none could be, and the
+        free share of its disk; None in S3.
+        """
         self._gauge("berth_archive_behind_seconds").set_function(behind_s)
         self._gauge("berth_archive_unreachable_seconds").set_function(unreachable_s)
+        if free_ratio is not None:
+            self._gauge("berth_archive_free_ratio").set_function(free_ratio)
 
     def watch_job_logs(self, behind_s: Callable[[], float]) -> None:
         """Report the seconds since all output of jobs was stored that was due."""

@@ -122,6 +122,7 @@ BUS = Board(
                     f" / berth_disk_size_bytes{{{OF}}})",
                     "{{service}}",
                 ),
+                q("min(berth_archive_free_ratio)", "archive"),
             ),
             "percentunit",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -58,6 +59,7 @@ class Archiving:
         self._reached_s = time.monotonic()
         """When the archive could last be written."""
         self._is_away = False
+        self._free_ratio: float | None = None
         self._errors: dict[TP, str] = {}
 
     def behind_s(self) -> float:
@@ -67,6 +69,10 @@ class Archiving:
     def unreachable_s(self) -> float:
         """Return the seconds since the archive could be written, as of the last look; 0: it can."""
         return time.monotonic() - self._reached_s if self._is_away else 0.0
+
+    def free_ratio(self) -> float:
+        """Return the free share of the archive's disk at the last look, NaN where none is known."""
+        return math.nan if self._free_ratio is None else self._free_ratio
 
     async def run(self) -> None:
         """Archive until cancelled."""
@@ -101,6 +107,7 @@ class Archiving:
         """Note whether the archive can be written, also while nothing is due."""
         try:
             await asyncio.to_thread(self._store.check_writable)
+            self._free_ratio = await asyncio.to_thread(self._store.free_ratio)
         except OSError as error:
             if not self._is_away:
                 log.error("the archive cannot be written: %s; see %s", error, RUNBOOK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -50,6 +51,13 @@ class FolderStore:
                 os.fsync(file.fileno())
         except OSError as error:
             raise self._unreachable(error) from None
+
+    def free_ratio(self) -> float | None:
+        try:
+            disk = shutil.disk_usage(self._root)
+        except OSError as error:
+            raise self._unreachable(error) from None
+        return disk.free / disk.total
 
     def put_new(self, name: str, body: bytes) -> bool:
         self.check()

@@ -61,6 +61,9 @@ class S3Store:
             # The name exists: the server checks the right to write, and makes nothing.
             self._put(MARK, CONTENT)
 
+    def free_ratio(self) -> float | None:
+        return None
+
     def put_new(self, name: str, body: bytes) -> bool:
         self.check()
         with self._reaching(name):

@@ -31,6 +31,10 @@ class ObjectStore(Protocol):
         """Return if an object could be made now."""
         ...
 
+    def free_ratio(self) -> float | None:
+        """Return the free share of the disk; None where there is no end of it."""
+        ...
+
     def get(self, name: str) -> bytes | None: ...
 
     def names(self, prefix: str) -> list[str]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import math
 import os
+import shutil
 
 import pytest
 
@@ -95,6 +97,20 @@ async def test_an_archive_that_cannot_be_written_is_unreachable_although_nothing
     assert task.unreachable_s() == 0
     assert len([line for line in caplog.messages if "cannot be written" in line]) == 1
     assert not [name for name in os.listdir(site.folder) if name.endswith(".half")]
+
+
+async def test_the_free_share_of_the_archives_disk_is_that_of_the_last_look(
+    site: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, bus = archiving(site), MemoryLog(site.broker)
+    assert math.isnan(task.free_ratio())
+    usage = shutil.disk_usage(site.folder)._replace(total=100, free=12)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
+    await task.look(bus)
+    assert task.free_ratio() == 0.12
+    (site.folder / MARK).unlink()
+    await task.look(bus)
+    assert task.free_ratio() == 0.12, "an archive that is away has the share of before"
 
 
 def test_ledgers_and_their_lasting_inputs_are_archived() -> None:
