@@ -111,12 +111,10 @@ def _ahead(self: Snapshots[Any], cursor: Cursor, state: Any) -> bytes:
     """Pack the current cursor with the state of the snapshot before."""
     packed: bytes = getattr(self, "_before", b"") or _pack(self, cursor, state)
     self._before = _pack(self, cursor, state)  # type: ignore[attr-defined]
-    import hashlib
     import pickle
 
-    _, old = pickle.loads(packed[32:])
-    body = pickle.dumps((cursor.to_json(), old))
-    return hashlib.sha256(body).digest() + body
+    _, old = pickle.loads(packed)
+    return pickle.dumps((cursor.to_json(), old))
 
 
 async def _as_if_published(bus: Any, topic: str, lanes: Any) -> Any:

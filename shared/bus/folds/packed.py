@@ -16,13 +16,22 @@ class Damaged(ValueError):
 
 
 def pack(value: object) -> bytes:
-    body = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-    return hashlib.sha256(body).digest() + body
+    body = pickled(value)
+    return digest_of(body) + body
+
+
+def pickled(value: object) -> bytes:
+    """Return a copy of the value, without the digest: both take as long for a large state."""
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def digest_of(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()
 
 
 def unpack(packed: bytes) -> Any:
     """Return the value. Raises Damaged, and an error of `UNREADABLE`."""
     digest, body = packed[:DIGEST_BYTES], packed[DIGEST_BYTES:]
-    if hashlib.sha256(body).digest() != digest:
+    if digest_of(body) != digest:
         raise Damaged("the bytes have another SHA-256")
     return pickle.loads(body)

@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from shared.bus.failpoints import FAILPOINTS
-from shared.bus.folds.packed import UNREADABLE, Damaged, pack, unpack
+from shared.bus.folds.packed import UNREADABLE, Damaged, digest_of, pickled, unpack
 from shared.ledger.reader import Cursor
 
 S = TypeVar("S")
@@ -49,8 +49,11 @@ class Snapshots(Generic[S]):
         return self._folder
 
     def pack(self, cursor: Cursor, state: S) -> bytes:
-        """Return the bytes for `store`; the state is copied here and may change."""
-        return pack((cursor.to_json(), state))
+        """Return the bytes for `store`; the state is copied here and may change.
+
+        Nothing else is done here, as this holds the event loop of a service.
+        """
+        return pickled((cursor.to_json(), state))
 
     def store(self, seq: int, packed: bytes) -> None:
         """Store a packed snapshot atomically: a crash leaves the old ones. Blocks; use a thread.
@@ -60,6 +63,7 @@ class Snapshots(Generic[S]):
         path = self._folder / f"{self._prefix}{seq:015d}.snapshot"
         with self._half_of(path) as half:
             with half.open("wb") as file:
+                file.write(digest_of(packed))
                 file.write(packed)
                 file.flush()
                 os.fsync(file.fileno())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import time
@@ -45,6 +46,15 @@ def test_a_packed_state_is_a_copy(snapshots: Snapshots[object]) -> None:
     state.append("after")
     snapshots.store(1, packed)
     assert loaded(snapshots) == (1, ["before"])
+
+
+def test_the_digest_is_made_when_a_snapshot_is_stored(
+    snapshots: Snapshots[object], tmp_path: Path
+) -> None:
+    """It takes half as long as the copy, which holds the loop."""
+    packed = snapshots.pack(Cursor(1, 1, "r1", 0), ["state"])
+    snapshots.store(1, packed)
+    assert newest(tmp_path).read_bytes() == hashlib.sha256(packed).digest() + packed
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", b"\x00" * 100])
