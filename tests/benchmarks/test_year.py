@@ -11,7 +11,9 @@ from benchmarks.parts.year.options import YearOptions
 from benchmarks.parts.year.page import render_page
 from benchmarks.year import run
 
-SMALL = YearOptions(days=0.02, llm_hours=0.02, rankings_jobs=40, array_jobs=5, skip_kafka=True)
+SMALL = YearOptions(
+    days=0.02, llm_hours=0.02, rankings_jobs=40, array_jobs=5, ended_jobs=1000, skip_kafka=True
+)
 
 
 def played(options: YearOptions) -> Any:
@@ -25,13 +27,14 @@ def test_a_small_year_has_every_figure_and_a_page() -> None:
     assert set(result["by_ledger"]) >= {"admission", "priority", "placement", "throttle", "events"}
     assert result["gb_per_day"] == pytest.approx(sum(result["by_ledger"].values()), abs=0.001)
     assert set(result["rss_mib"]) == {"admission", "priority", "placement", "throttle"}
+    assert result["starts"]["admission"]["year"]["ended_jobs"] == 1000
     assert result["start_s_checkpoint"] > 0 and result["start_s_zero"] > 0
     assert result["postgres_gb"] > result["postgres_gb_with_retention"] > 0
     assert result["verify_s"] >= 0
     page = render_page(result)
     assert all(f"\n| {goal} | " in page for goal in result["goals"])
     assert "no year was played" in page and "200 jobs on" in page
-    assert "Kafka was not measured" in page
+    assert "Kafka was not measured" in page and "With 1,000 more of them" in page
 
 
 def test_options_without_work_are_errors() -> None:

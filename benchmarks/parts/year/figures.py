@@ -93,20 +93,29 @@ async def starts_of(
     """Return starts of each decider over what was played, and of a year from 0."""
     starts: dict[str, MeasuredStart] = {}
     years: dict[str, float] = {}
+    rest = round((YEAR_DAYS - options.days) * options.jobs_per_day)
+    ended_jobs = options.ended_jobs or max(rest, 0)
     with scratch_folder("bench-year") as folder:
         for ledger in DECIDERS:
             report_line(f"starting {ledger} over its ledger")
             is_llm = ledger == "throttle"
             broker = endpoint if is_llm else pool
             dump(broker, folder)
-            starts[ledger] = await measure_start(ledger, folder / f"{TP(ledger, LANE).key}.jsonl")
+            path = folder / f"{TP(ledger, LANE).key}.jsonl"
+            starts[ledger] = await measure_start(ledger, path, ended_jobs)
             days = options.llm_hours / 24 if is_llm else options.days
             years[ledger] = round(starts[ledger]["zero_s"] * YEAR_DAYS / days, 1)
     return {
-        "start_s_checkpoint": max(start["checkpoint_s"] for start in starts.values()),
+        "start_s_checkpoint": max(
+            state["checkpoint_s"]
+            for start in starts.values()
+            for state in (start, start.get("year", start))
+        ),
         "start_s_zero": max(years.values()),
         "start_s_zero_by_service": years,
-        "rss_mib": {ledger: start["rss_mib"] for ledger, start in starts.items()},
+        "rss_mib": {
+            ledger: start.get("year", start)["rss_mib"] for ledger, start in starts.items()
+        },
         "starts": starts,
     }
 

@@ -19,6 +19,8 @@ class YearOptions:
     rankings_jobs: int = 2_000
     array_jobs: int = 1_000
     array_kib: int = 56
+    ended_jobs: int = 0
+    """Ended jobs with which admission is measured once more; 0: those of the rest of a year."""
     skip_postgres: bool = False
     skip_kafka: bool = False
     out: str = ""
