@@ -14,22 +14,23 @@ notes='' run=/run/berth-slurm
 
 # Where slurmctld has forgotten a job, slurmd ends it without its comment and its user: these are in
 # a file of this boot, which the Prolog left.
+now_ms=$(date +%s%3N)
 job=${SLURM_JOB_ID:-${JOBID:-}} node=${SLURMD_NODENAME:-}
 own="$run/$node/$job"
 case ${SLURM_SCRIPT_CONTEXT:-} in
 prolog_slurmd)
     identity=${SLURM_JOB_COMMENT:-} uid=${SLURM_JOB_UID:-}
-    file="begun.$job.$node" text="$uid $(date +%s)"
+    file="begun.$job.$node" text="$uid $now_ms"
     ;;
 epilog_slurmd)
     identity=${SLURM_JOB_COMMENT:-} uid=${SLURM_JOB_UID:-}
     [ -f "$own" ] && read -r uid identity < "$own"
-    file="cleared.$job.$node" text="$uid $(date +%s)"
+    file="cleared.$job.$node" text="$uid $now_ms"
     ;;
 '')
     [ -n "${JOBSTATE:-}" ] || exit 0
     identity=${JOBNAME:-} uid=${UID:-}
-    file="ended.$job" text="$uid $(date +%s) $JOBSTATE ${EXITCODE:-0:0}"
+    file="ended.$job" text="$uid $now_ms $JOBSTATE ${EXITCODE:-0:0}"
     ;;
 *) exit 0 ;;
 esac

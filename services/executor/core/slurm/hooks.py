@@ -1,7 +1,7 @@
 """Notes of the scripts that Slurm runs where jobs begin and end (`infra/slurm/hooks`).
 
 A note is a file of one line: `begun.JOB.NODE` and `cleared.JOB.NODE` of Prolog and Epilog have
-`uid time_s`, `ended.JOB` of the job completion has `uid time_s state exit_code:signal`.
+`uid time_ms`, `ended.JOB` of the job completion has `uid time_ms state exit_code:signal`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from services.executor.core.slurm.states import failure_of
 BEGUN, CLEARED, ENDED = "begun", "cleared", "ended"
 NAME = re.compile(rf"({BEGUN}|{CLEARED})\.([0-9]{{1,18}})\.([A-Za-z0-9._-]{{1,253}})")
 ENDED_NAME = re.compile(rf"({ENDED})\.([0-9]{{1,18}})()")
-LINE = re.compile(rb"([0-9]{1,10}) ([0-9]{1,12})(?: ([A-Z_]{1,32}) ([0-9]{1,5}):([0-9]{1,3}))?\s*")
+LINE = re.compile(rb"([0-9]{1,10}) ([0-9]{1,15})(?: ([A-Z_]{1,32}) ([0-9]{1,5}):([0-9]{1,3}))?\s*")
 SETTLE_S = 300.0
 """Time for which a node has to answer that has not noted the end of a job: its slurmd was ordered
 to end it when it registered, and drains the node itself where that does not succeed."""
@@ -31,7 +31,7 @@ class HookNote(NamedTuple):
     kind: str
     ref: str
     node: str
-    at_s: int
+    at_ms: int
     """By the clock of its machine."""
     state: str = ""
     exit_code: int = 0
@@ -44,7 +44,7 @@ def notes_of(files: Mapping[str, bytes], uids: Set[int]) -> list[HookNote]:
     Anyone can give a job the comment of another: the notes of other users' jobs are none.
     """
     notes = (_note(name, line, uids) for name, line in files.items())
-    return sorted((note for note in notes if note is not None), key=lambda note: note.at_s)
+    return sorted((note for note in notes if note is not None), key=lambda note: note.at_ms)
 
 
 def _note(name: str, line: bytes, uids: Set[int]) -> HookNote | None:
@@ -67,16 +67,17 @@ def cleared_nodes(notes: Iterable[HookNote], booted_s: Mapping[str, int]) -> fro
     Slurm runs the Epilog once all processes of a job have ended on its node. A machine that has
     booted since runs none.
     """
-    held: dict[str, set[str]] = {}
-    for note in notes:
-        if note.kind == BEGUN:
-            if booted_s.get(note.node, 0) <= note.at_s + CLOCKS_APART_S:
-                held.setdefault(note.node, set()).add(note.ref)
-            else:
-                held.setdefault(note.node, set())
-        elif note.kind == CLEARED:
-            held.setdefault(note.node, set()).discard(note.ref)
-    return frozenset(node for node, refs in held.items() if not refs)
+    of_nodes = [note for note in notes if note.kind != ENDED]
+    cleared_ms = {(note.node, note.ref): note.at_ms for note in of_nodes if note.kind == CLEARED}
+    held = {
+        note.node
+        for note in of_nodes
+        if note.kind == BEGUN
+        # Slurm may have queued the job again: then it began once more after its end.
+        and cleared_ms.get((note.node, note.ref), 0) < note.at_ms
+        and booted_s.get(note.node, 0) * 1000 <= note.at_ms + CLOCKS_APART_S * 1000
+    }
+    return frozenset(note.node for note in of_nodes) - held
 
 
 def ended_job(identity: str, notes: Iterable[HookNote]) -> EngineJob | None:

@@ -17,23 +17,25 @@ from services.executor.core.slurm.hooks import (
 from tests.services.executor.core.engines.looks import IDENTITY, engine_job, engine_node, observed
 
 ADA = 1000
-BEGUN = {"begun.17.n1": b"1000 500\n", "begun.17.n2": b"1000 501\n"}
+BEGUN = {"begun.17.n1": b"1000 500000\n", "begun.17.n2": b"1000 501000\n"}
 
 
 def test_a_node_is_cleared_once_each_job_that_began_there_has_ended() -> None:
-    ends = {"cleared.17.n1": b"1000 600\n"}
+    ends = {"cleared.17.n1": b"1000 600000\n"}
     assert cleared_nodes(notes_of({**BEGUN, **ends}, {ADA}), {}) == {"n1"}
-    second = {"begun.18.n1": b"1000 610\n"}
+    second = {"begun.18.n1": b"1000 610000\n"}
     assert cleared_nodes(notes_of({**BEGUN, **ends, **second}, {ADA}), {}) == frozenset()
-    ends |= {"cleared.17.n2": b"1000 620\n", "cleared.18.n1": b"1000 620\n"}
+    ends |= {"cleared.17.n2": b"1000 620000\n", "cleared.18.n1": b"1000 620000\n"}
     assert cleared_nodes(notes_of({**BEGUN, **ends, **second}, {ADA}), {}) == {"n1", "n2"}
     assert cleared_nodes([], {}) == frozenset()
 
 
-def test_an_end_is_a_proof_where_the_clocks_of_notes_differ_or_no_begin_is_noted() -> None:
-    earlier = {"begun.17.n1": b"1000 700\n", "cleared.17.n1": b"1000 600\n"}
+def test_a_job_that_began_again_is_not_cleared_by_its_first_end() -> None:
+    earlier = {"begun.17.n1": b"1000 700000\n", "cleared.17.n1": b"1000 600000\n"}
     assert cleared_nodes(notes_of(earlier, {ADA}), {}) == frozenset()
-    assert cleared_nodes(notes_of({"cleared.17.n1": b"1000 600\n"}, {ADA}), {}) == {"n1"}
+    at_once = {"cleared.17.n1": b"1000 700000\n", "begun.17.n1": b"1000 700000\n"}
+    assert cleared_nodes(notes_of(at_once, {ADA}), {}) == {"n1"}, "in whatever order they are read"
+    assert cleared_nodes(notes_of({"cleared.17.n1": b"1000 600000\n"}, {ADA}), {}) == {"n1"}
 
 
 def test_a_machine_that_booted_since_runs_nothing() -> None:
@@ -46,14 +48,14 @@ def test_a_machine_that_booted_since_runs_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("cleared.17.n1", b"1001 600\n"),
-        ("cleared.17", b"1000 600\n"),
-        ("cleared.x.n1", b"1000 600\n"),
-        (".cleared.17.n1", b"1000 600\n"),
+        ("cleared.17.n1", b"1001 600000\n"),
+        ("cleared.17", b"1000 600000\n"),
+        ("cleared.x.n1", b"1000 600000\n"),
+        (".cleared.17.n1", b"1000 600000\n"),
         ("cleared.17.n1", b""),
-        ("cleared.17.n1", b"1000 600 or so"),
-        ("ended.17", b"1000 600\n"),
-        ("ended.17.n1", b"1000 600 FAILED 1:0\n"),
+        ("cleared.17.n1", b"1000 600000 or so"),
+        ("ended.17", b"1000 600000\n"),
+        ("ended.17.n1", b"1000 600000 FAILED 1:0\n"),
     ],
 )
 def test_what_is_no_note_of_berths_users_counts_nothing(name: str, line: bytes) -> None:
@@ -63,10 +65,10 @@ def test_what_is_no_note_of_berths_users_counts_nothing(name: str, line: bytes) 
 @pytest.mark.parametrize(
     ("line", "code", "reason"),
     [
-        (b"1000 600 OUT_OF_MEMORY 0:125\n", 253, "out_of_memory"),
-        (b"1000 600 CANCELLED 0:15\n", 143, "engine_cancelled"),
-        (b"1000 600 FAILED 3:0\n", 3, ""),
-        (b"1000 600 COMPLETED 0:0\n", 0, ""),
+        (b"1000 600000 OUT_OF_MEMORY 0:125\n", 253, "out_of_memory"),
+        (b"1000 600000 CANCELLED 0:15\n", 143, "engine_cancelled"),
+        (b"1000 600000 FAILED 3:0\n", 3, ""),
+        (b"1000 600000 COMPLETED 0:0\n", 0, ""),
     ],
 )
 def test_a_forgotten_job_ended_as_slurmctld_noted_it(line: bytes, code: int, reason: str) -> None:
@@ -86,7 +88,7 @@ def test_gangs_without_a_job_or_with_a_node_that_was_given_up_are_lost() -> None
 
 
 def test_a_look_has_the_end_of_a_job_that_slurm_does_not_show_any_more() -> None:
-    files = {**BEGUN, "cleared.17.n1": b"1000 600\n", "ended.17": b"1000 590 TIMEOUT 0:1\n"}
+    files = {**BEGUN, "cleared.17.n1": b"1000 600000\n", "ended.17": b"1000 590000 TIMEOUT 0:1\n"}
     begun = observed(progress=GangProgress(is_begun=True), n2=engine_node("n2", boot_id="100"))
     look = with_notes(begun, {IDENTITY: notes_of(files, {ADA})})
     [job] = look.jobs_of(IDENTITY)
