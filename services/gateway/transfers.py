@@ -26,6 +26,7 @@ from services.gateway.responses.problem import ApiError
 from shared.bus.clock import now_ms
 from shared.bus.logs.log import Log
 from shared.contracts.base import Command
+from shared.contracts.bounds import MOST_GPUS
 from shared.contracts.gang_needs import NodeKind, kind_of, shape_of
 from shared.contracts.job_commands import CancelJob, SubmitJob
 from shared.contracts.job_spec import JobSpec
@@ -135,6 +136,7 @@ class Transfers:
         if not named:
             return
         rooms = await self._rooms(named, sorted({job.tenant for job in waiting}))
+        await self._bound_users(rooms, {(job.tenant, job.user) for job in waiting})
         for proposal in proposals(waiting, rooms, now):
             await self._propose(proposal)
 
@@ -162,6 +164,7 @@ class Transfers:
                 spec.spot,
                 cast("int", row["since"]),
                 spec.transferred.transfers if spec.transferred else 0,
+                spec.user,
             )
 
     async def _rooms(self, pools: list[str], tenants: list[str]) -> dict[str, Room]:
@@ -182,6 +185,23 @@ class Transfers:
             room = rooms[lanes[cast("int", row["partition"])]]
             room.quota_gpus[str(row["tenant"])] = float(cast("float", row["left_gpus"]))
         return rooms
+
+    async def _bound_users(self, rooms: Mapping[str, Room], users: set[tuple[str, str]]) -> None:
+        """Note in the rooms what users with a bound of their GPUs may still get there."""
+        registry, pools = self._access.view.users, self._access.pools()
+        most = {owner: registry.bounds_of(*owner).max_gpus for owner in users}
+        bounded = {owner: gpus for owner, gpus in most.items() if gpus < MOST_GPUS}
+        lanes = {pools[pool]: room for pool, room in rooms.items() if pool in pools}
+        if not (bounded and lanes):
+            return
+        for room in lanes.values():
+            room.user_gpus |= bounded
+        tenants = sorted({tenant for tenant, _ in bounded})
+        for row in await self._rows(transfer_queries.GPUS_OF_USERS, sorted(lanes), tenants):
+            owner = str(row["tenant"]), str(row["user"])
+            if owner in bounded:
+                room = lanes[cast("int", row["partition"])]
+                room.user_gpus[owner] -= cast("float", row["gpus"])
 
     async def _spec(self, job_id: str, tenant: str) -> JobSpec | None:
         rows = await self._rows(queries.SPEC_POSITION, None, job_id)

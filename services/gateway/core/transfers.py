@@ -1,7 +1,8 @@
 """Chooses the transfers to propose of jobs with several pools; see decision 0089.
 
 A pool can start a job at once if none waits in it, its free GPUs hold the gang, and the quota of
-the tenant has room. That is advice, from read models: the pool that has the job decides.
+the tenant and the bound of the user have room. That is advice, from read models: the pool that has
+the job decides.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from shared.contracts.gang_needs import GPU, NodeKind, Shape
-from shared.contracts.job_spec import JobSpec
+from shared.contracts.job_spec import UNKNOWN_USER, JobSpec
 from shared.contracts.transfers import Transferred, TransferTarget
 
 PAUSE_MS = 5_000
@@ -33,6 +34,7 @@ class WaitingJob(NamedTuple):
     since_ms: int
     transfers: int
     """Transfers so far."""
+    user: str = UNKNOWN_USER
 
 
 class Proposal(NamedTuple):
@@ -52,11 +54,14 @@ class Room:
     """Its nodes that may be used, with what is free on each: whole GPUs, cores and memory."""
     quota_gpus: dict[str, float] = field(default_factory=dict)
     """By tenant with a bound: GPUs that its jobs may still get."""
+    user_gpus: dict[tuple[str, str], float] = field(default_factory=dict)
+    """By tenant and user with a bound, likewise; spot jobs count too."""
 
     def take(self, job: WaitingJob) -> bool:
         """Take what the job needs; return whether it is there."""
         bound = None if job.spot else self.quota_gpus.get(job.tenant)
-        if bound is not None and bound < job.gpus:
+        of_user = self.user_gpus.get((job.tenant, job.user))
+        if any(left is not None and left < job.gpus for left in (bound, of_user)):
             return False
         taken, left = list(self.nodes), job.shape.min_workers
         for index, node in enumerate(taken):
@@ -70,6 +75,8 @@ class Room:
         self.nodes = taken
         if bound is not None:
             self.quota_gpus[job.tenant] = bound - job.gpus
+        if of_user is not None:
+            self.user_gpus[job.tenant, job.user] = of_user - job.gpus
         return True
 
 

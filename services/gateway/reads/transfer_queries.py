@@ -65,6 +65,15 @@ FROM quota q
 WHERE q.partition = ANY($1::int[]) AND q.tenant = ANY($2::text[]) AND q.borrow_gpus IS NOT NULL
 """
 
+GPUS_OF_USERS = """
+SELECT b.partition, b.tenant, a.user_id AS "user", sum(a.gpus)::float8 AS gpus
+FROM job_placement b JOIN job_admission a USING (job_id)
+WHERE b.partition = ANY($1::int[]) AND b.tenant = ANY($2::text[])
+  AND b.phase NOT IN ('succeeded', 'failed', 'cancelled')
+GROUP BY b.partition, b.tenant, a.user_id
+"""
+"""GPUs of the jobs of each user in these pools, as admission counts them."""
+
 _TRANSFERRED = """
 SELECT job_id FROM job_placement WHERE transferred_to <> 'null' AND ended_at >= $1
 UNION ALL

@@ -73,6 +73,17 @@ def test_the_quota_of_the_tenant_in_the_other_pool_bounds_its_jobs() -> None:
     assert proposed(jobs, node(8), other=0.0) == ["j0", "j1", "j2"]
 
 
+def test_the_gpus_of_the_user_in_the_other_pool_bound_its_jobs() -> None:
+    jobs = [waiting(f"j{index}", 2)._replace(user="ada", spot=index == 0) for index in range(3)]
+    others = [
+        waiting("o", 2)._replace(user="bob"),
+        waiting("x", 2)._replace(tenant="u", user="ada"),
+    ]
+    room = Room([node(8), node(8)], {}, {("t", "ada"): 4.0})
+    made = proposals([*jobs, *others], {"b": room}, NOW)
+    assert [one.job_id for one in made] == ["j0", "j1", "o", "x"]
+
+
 def test_pools_with_waiting_jobs_have_no_room() -> None:
     assert list(proposals([waiting("j")], {}, NOW)) == []
 
