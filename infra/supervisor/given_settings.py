@@ -26,6 +26,7 @@ SLURM = frozenset(
         "slurm_user",
         "slurm_users",
         "slurm_hooks",
+        "slurm_keep_d",
         "slurm_poll_s",
         "slurm_pending_s",
     }

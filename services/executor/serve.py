@@ -36,6 +36,7 @@ from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.upkeep import run_upkeep
 
+DAY_S = 86_400
 GANGS_AT_ONCE = 16
 """Gangs of Kubernetes that are submitted, started or ended at a time."""
 
@@ -95,8 +96,9 @@ def _slurm(settings: ExecutorSettings, folder: Path) -> SlurmEngine:
         if is_root(user):
             raise BadSettings(f"BERTH_SLURM_USERS: {user!r} is root, as which no job runs")
     commands = SlurmCommands(settings.slurm_commands)
+    keep_s = None if settings.slurm_keep_d is None else settings.slurm_keep_d * DAY_S
     return SlurmEngine(
-        commands, folder, partition, options_of, os.geteuid(), users, settings.slurm_hooks
+        commands, folder, partition, options_of, os.geteuid(), users, settings.slurm_hooks, keep_s
     )
 
 

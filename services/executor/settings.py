@@ -92,6 +92,12 @@ class ExecutorSettings(ServerSettings):
         description="Folder of the notes of Slurm's Prolog, Epilog and job completion, an "
         "absolute path; none are read if not given",
     )
+    slurm_keep_d: float | None = Field(
+        default=None,
+        ge=1,
+        description="Days for which the files of an ended job stay in the shared folder; for ever "
+        "if not given",
+    )
     slurm_poll_s: float = Field(
         default=1.0, ge=0.1, le=60, description="Longest time between two looks at Slurm, s"
     )

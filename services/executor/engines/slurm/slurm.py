@@ -27,6 +27,7 @@ from services.executor.engines.noted_folder import reachable
 from services.executor.engines.slurm.commands import CommandFailed, SlurmCommands, words_of
 from services.executor.engines.slurm.folder import GangFolder
 from services.executor.engines.slurm.hook_folder import HookFolder
+from services.executor.engines.slurm.tidying import Tidying
 from services.executor.engines.slurm.users import uids_of, user_name, user_refusal
 from shared.contracts.failures import Failure
 from shared.contracts.nodes import Backend
@@ -36,7 +37,8 @@ class SlurmEngine:
     """`root` is the folder that nodes and executor share; `options_of` takes a tenant.
 
     `users` are the names of all users of jobs beside that of the executor; `hooks` is the folder of
-    the notes of Slurm's scripts, None where they are not installed.
+    the notes of Slurm's scripts, None where they are not installed; `keep_s` is the time after
+    which the files of an ended gang are removed, None for never.
     """
 
     backend: Backend = "slurm"
@@ -50,6 +52,7 @@ class SlurmEngine:
         executor_uid: int,
         users: Iterable[str] = (),
         hooks: Path | None = None,
+        keep_s: float | None = None,
     ) -> None:
         self._commands = commands
         self._root = root
@@ -59,11 +62,16 @@ class SlurmEngine:
         self._users = frozenset((user_name(executor_uid), *users))
         uids = uids_of(self._users) | {executor_uid}
         self._hooks = HookFolder(hooks, uids) if hooks is not None else None
+        roots = (root,) if hooks is None else (root, hooks)
+        self._tidying = Tidying(roots, keep_s) if keep_s is not None else None
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Listen to the scripts of Slurm; without them Slurm is looked at, and not watched."""
-        if self._hooks is not None:
-            await self._hooks.listen(changed)
+        """Listen to the scripts of Slurm, and tidy; without both return."""
+        async with asyncio.TaskGroup() as group:
+            if self._hooks is not None:
+                group.create_task(self._hooks.listen(changed))
+            if self._tidying is not None:
+                group.create_task(self._tidying.run())
 
     def refusal(self, gang: EngineGang) -> Failure | None:
         """Refuse an image, and what would run as root; Slurm refuses the rest at submission."""
@@ -78,6 +86,8 @@ class SlurmEngine:
             self._commands.read_json("sinfo", "--json"),
             self._commands.read_json("squeue", "--json"),
         )
+        if self._tidying is not None:
+            self._tidying.note_living(identities)
         with reachable(self._root):
             progress = await asyncio.to_thread(self._progress, identities)
         seen, known = nodes_of(nodes, self._partition), jobs_of(jobs, self._users)
