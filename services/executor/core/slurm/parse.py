@@ -73,17 +73,19 @@ def _gpus(gres: str) -> tuple[str, int]:
     return (kind if NAME.fullmatch(kind) else ANY_GPU_TYPE), sum(count for _, count in kinds)
 
 
-def jobs_of(answer: Row, users: Set[str]) -> tuple[EngineJob, ...]:
-    """Return all jobs, the oldest first; `users` are those as which this executor submits.
+def jobs_of(answer: Row, users: Set[str], folders: Mapping[str, str]) -> tuple[EngineJob, ...]:
+    """Return all jobs, the oldest first; `users` are those as which this executor submits, and
+    `folders` are the identities of the gangs that are not released, by the paths of their folders.
 
     Anyone can write a comment: the job of another user is foreign work, whatever its comment says.
+    The user of a job can change its comment, but not the folder in which it runs.
     """
     rows: Iterable[Row] = answer.get("jobs", ())
     by_age = sorted(rows, key=lambda row: number(row.get("job_id")))
-    return tuple(_job(row, users) for row in by_age)
+    return tuple(_job(row, users, folders) for row in by_age)
 
 
-def _job(row: Row, users: Set[str]) -> EngineJob:
+def _job(row: Row, users: Set[str], folders: Mapping[str, str]) -> EngineJob:
     states = states_of(row.get("job_state"))
     nodes = expand_hosts(str(row.get("nodes") or ""))
     waits_for = str(row.get("state_reason") or "")
@@ -91,9 +93,11 @@ def _job(row: Row, users: Set[str]) -> EngineJob:
     user = str(row.get("user_name") or row.get("user_id") or "")
     owner = f"Slurm job {ref} of {user or 'an unknown user'}"
     restarts = number(row.get("restart_cnt"))
+    folder = str(row.get("current_working_directory") or "")
+    identity = folders.get(folder) or str(row.get("comment") or "")
     return EngineJob(
         ref=ref,
-        identity=str(row.get("comment") or "") if user in users else "",
+        identity=identity if user in users else "",
         phase=phase_of(states),
         owner=owner,
         user=user,

@@ -90,7 +90,8 @@ class SlurmEngine:
             self._tidying.note_living(identities)
         with reachable(self._root):
             progress = await asyncio.to_thread(self._progress, identities)
-        seen, known = nodes_of(nodes, self._partition), jobs_of(jobs, self._users)
+        folders = {str(GangFolder(self._root, name).path): name for name in identities}
+        seen, known = nodes_of(nodes, self._partition), jobs_of(jobs, self._users, folders)
         state = EngineState(seen, known, progress)
         if self._hooks is None:
             return state

@@ -37,8 +37,11 @@ def node(**fields: Any) -> Any:
     return made
 
 
+FOLDERS = {"/shared/berth+a+b+0-1-2": "berth:a:b:0/1/2"}
+
+
 def job(**fields: Any) -> Any:
-    [made] = jobs_of({"jobs": [{**JOB, **fields}]}, {"ada"})
+    [made] = jobs_of({"jobs": [{**JOB, **fields}]}, {"ada"}, FOLDERS)
     return made
 
 
@@ -91,7 +94,7 @@ def test_a_waiting_job_has_its_reason() -> None:
 
 def test_jobs_are_ordered_by_their_age() -> None:
     rows = {"jobs": [{**JOB, "job_id": 12}, {**JOB, "job_id": 9}]}
-    assert [made.ref for made in jobs_of(rows, {"ada"})] == ["9", "12"]
+    assert [made.ref for made in jobs_of(rows, {"ada"}, FOLDERS)] == ["9", "12"]
 
 
 def test_later_releases_write_objects_and_lists() -> None:
@@ -104,6 +107,15 @@ def test_later_releases_write_objects_and_lists() -> None:
     assert (later.phase, later.restarts, later.exit_code) == (EnginePhase.ENDING, 1, 3)
     assert number({"set": False, "number": 7}) == 0 and number(None) == 0
     assert states_of("IDLE+DRAIN*") == {"IDLE", "DRAIN"}
+
+
+def test_a_job_in_the_folder_of_a_gang_is_that_gangs_whatever_its_user_makes_its_comment() -> None:
+    [folder] = FOLDERS
+    for comment in ("", "mine", "berth:a:b:0/9/9"):
+        changed = job(comment=comment, current_working_directory=folder)
+        assert changed.identity == FOLDERS[folder]
+    assert job(comment="mine", current_working_directory="/home/ada").identity == "mine"
+    assert job(user_name="eve", current_working_directory=folder).identity == ""
 
 
 def test_the_comment_of_a_user_as_whom_berth_submits_nothing_is_not_believed() -> None:

@@ -114,6 +114,24 @@ async def test_a_submission_that_slurm_carries_out_twice_runs_once(
     assert stage.runs_of(place) == 1
 
 
+async def test_a_user_that_changes_its_job_has_its_gpus_not_released_while_it_runs(
+    stage: OwnCommands, cluster: SlurmCluster
+) -> None:
+    await stage.serving()
+    place = await stage.begin("j1", stage.spec("echo begun; sleep 300"), ("g1", [0]))
+    await stage.until(lambda: stage.printed() == ["begun"])
+    [ref] = stage.refs()
+    cluster.run("scontrol", "update", f"jobid={ref}", "comment=mine", "name=mine")
+    cluster.run("scontrol", "update", f"jobid={ref}", "workdir=/tmp")
+    await stage.until(lambda: stage.refs() == [])
+    await asyncio.sleep(0.5)
+    assert stage.reports(WorkerExited) == []
+    stage.request_stop("j1")
+    [stopped] = await stage.stops(1)
+    assert stopped.allocation_id.startswith(place)
+    assert cluster.run("squeue", "-h", "-j", ref, "-t", "running", "-o", "%i") == ""
+
+
 async def test_a_node_with_fewer_gpus_than_it_says_gets_no_new_work(
     stage: OwnCommands, cluster: SlurmCluster
 ) -> None:
