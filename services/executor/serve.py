@@ -89,7 +89,8 @@ def _slurm(settings: ExecutorSettings, folder: Path) -> SlurmEngine:
     partition = settings.slurm_partition
 
     def options_of(tenant: str) -> SlurmOptions:
-        return SlurmOptions(partition, settings.slurm_user_of(tenant))
+        user, account = settings.slurm_user_of(tenant), settings.slurm_account_of(tenant)
+        return SlurmOptions(partition, user, account, settings.slurm_qos)
 
     users = settings.slurm_users_named
     for user in users:

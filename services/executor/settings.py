@@ -87,6 +87,21 @@ class ExecutorSettings(ServerSettings):
         pattern=r"^([a-z0-9._-]+:[A-Za-z0-9._-]+(,|$))*$",
         description="tenant:user,...: UNIX users of these tenants' jobs instead",
     )
+    slurm_account: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9._-]*$",
+        description="Account of the jobs; the default of their user if not given",
+    )
+    slurm_accounts: str = Field(
+        default="",
+        pattern=r"^([a-z0-9._-]+:[A-Za-z0-9._-]+(,|$))*$",
+        description="tenant:account,...: accounts of these tenants' jobs instead",
+    )
+    slurm_qos: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9._-]*$",
+        description="QOS of the jobs; the default of their account if not given",
+    )
     slurm_hooks: Path | None = Field(
         default=None,
         description="Folder of the notes of Slurm's Prolog, Epilog and job completion, an "
@@ -219,6 +234,10 @@ class ExecutorSettings(ServerSettings):
     def slurm_user_of(self, tenant: str) -> str:
         """Return the UNIX user of a tenant's jobs, empty for that of the executor."""
         return self._slurm_users.get(tenant, self.slurm_user)
+
+    def slurm_account_of(self, tenant: str) -> str:
+        """Return the account of a tenant's jobs, empty for the default of their user."""
+        return _by_tenant(self.slurm_accounts).get(tenant, self.slurm_account)
 
     @property
     def slurm_users_named(self) -> frozenset[str]:

@@ -18,6 +18,10 @@ class SlurmOptions(NamedTuple):
     partition: str = ""
     user: str = ""
     """UNIX user of the jobs; empty: that of the executor."""
+    account: str = ""
+    """Account of the jobs; empty: the default of their user."""
+    qos: str = ""
+    """Quality of service of the jobs; empty: the default of their account."""
 
 
 def sbatch_arguments(
@@ -56,6 +60,10 @@ def sbatch_arguments(
         arguments.append(f"--time={minutes}")
     if options.partition:
         arguments.append(f"--partition={options.partition}")
+    if options.account:
+        arguments.append(f"--account={options.account}")
+    if options.qos:
+        arguments.append(f"--qos={options.qos}")
     if options.user:
         arguments.append(f"--uid={options.user}")
     return arguments

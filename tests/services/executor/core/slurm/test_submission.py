@@ -11,7 +11,7 @@ from tests.services.executor.core.engines.looks import IDENTITY, gang_of, placed
 
 def test_a_gang_is_one_job_on_its_nodes() -> None:
     arguments = sbatch_arguments(
-        gang_of(placed_history()), "/s/g", SlurmOptions("main", "ada"), "/p"
+        gang_of(placed_history()), "/s/g", SlurmOptions("main", "ada", "lab", "low"), "/p"
     )
     assert {
         "--no-requeue",
@@ -25,6 +25,8 @@ def test_a_gang_is_one_job_on_its_nodes() -> None:
         "--gpus-per-task=1",
         "--partition=main",
         "--uid=ada",
+        "--account=lab",
+        "--qos=low",
     } <= set(arguments)
     assert not any(argument.startswith("--time") for argument in arguments)
 
@@ -38,5 +40,5 @@ def test_limits_are_rounded_up() -> None:
     changed = EngineGang(gang.identity, workers)
     arguments = sbatch_arguments(changed, "/s/g", SlurmOptions(), "/p")
     assert {"--cpus-per-task=2", "--mem-per-cpu=1536M", "--time=3"} <= set(arguments)
-    prefixes = ("--gpus", "--uid", "--partition")
+    prefixes = ("--gpus", "--uid", "--partition", "--account", "--qos")
     assert not any(argument.startswith(prefixes) for argument in arguments)

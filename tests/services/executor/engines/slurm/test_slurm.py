@@ -45,11 +45,12 @@ async def test_a_job_runs_as_the_user_of_its_tenant_and_an_unknown_one_is_refuse
     with slurm_cluster() as cluster:
         monkeypatch.setenv("SLURM_CONF", cluster.environment["SLURM_CONF"])
         stage = SlurmStage(tmp_path, cluster)
-        stage.options = SlurmOptions("main", "daemon")
+        stage.options = SlurmOptions("main", "daemon", "vision")
         await stage.serving()
         await stage.begin("j1", stage.spec("id -un; pwd > /dev/null"), ("g1", [0]))
         await stage.exits(1)
         await stage.until(lambda: stage.printed() == ["daemon"])
+        assert cluster.run("squeue", "-h", "--states=all", "-o", "%a").split() == ["vision"]
         stage.options = SlurmOptions("main", "no-such-user")
         stage.place("j2", stage.spec("true"), ("g2", [0]))
         [refused] = await stage.wait_for(WorkerRefused)
