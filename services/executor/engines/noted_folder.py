@@ -31,6 +31,15 @@ def reachable(root: Path) -> Iterator[None]:
         raise EngineAway(f"{root}: {error.strerror}") from None
 
 
+def refuse_writers(root: Path, mask: int) -> None:
+    """Raise EngineAway where a folder may be written by those of the mask, OSError if it fails.
+
+    They could put a link in place of a folder that is written by root, or a note of their own.
+    """
+    if root.stat().st_mode & mask:
+        raise EngineAway(f"{root}: others than its owner may write there")
+
+
 class NotedFolder(ABC):
     """The folder of one gang; an engine adds how its processes stand ready."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from services.executor.core.engines.noted import folder_name
 from services.executor.core.slurm.hooks import HookNote, notes_of
 from services.executor.engines.engine import EngineAway
-from services.executor.engines.noted_folder import NOTE_BYTES
+from services.executor.engines.noted_folder import NOTE_BYTES, refuse_writers
 from services.executor.engines.tenant_files import read_file
 
 BELL = "bell"
@@ -33,8 +33,7 @@ class HookFolder:
     def notes(self, identities: Iterable[str]) -> dict[str, list[HookNote]]:
         """Return the notes of each gang. Raises EngineAway, also where others may write them."""
         try:
-            if self._root.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                raise EngineAway(f"{self._root}: others than its owner may write there")
+            refuse_writers(self._root, stat.S_IWGRP | stat.S_IWOTH)
             return {name: notes_of(self._files(name), self._uids) for name in identities}
         except OSError as error:
             raise EngineAway(f"{self._root}: {error.strerror}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import stat
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +24,7 @@ from services.executor.core.engines.unrunnable import unsupported
 from services.executor.core.slurm.hooks import lost_gangs, with_notes
 from services.executor.core.slurm.parse import jobs_of, nodes_of
 from services.executor.core.slurm.submission import SlurmOptions, sbatch_arguments
-from services.executor.engines.noted_folder import reachable
+from services.executor.engines.noted_folder import reachable, refuse_writers
 from services.executor.engines.slurm.commands import CommandFailed, SlurmCommands, words_of
 from services.executor.engines.slurm.folder import GangFolder
 from services.executor.engines.slurm.hook_folder import HookFolder
@@ -98,6 +99,8 @@ class SlurmEngine:
         return with_notes(state, await asyncio.to_thread(self._hooks.notes, lost_gangs(state)))
 
     def _progress(self, identities: Collection[str]) -> dict[str, GangProgress]:
+        if self._root.exists():
+            refuse_writers(self._root, stat.S_IWOTH)
         return {name: GangFolder(self._root, name).progress() for name in identities}
 
     async def act(self, action: Action) -> Failure | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from services.executor.core.slurm.submission import SlurmOptions
-from services.executor.engines.engine import OutputUnreadable
+from services.executor.engines.engine import EngineAway, OutputUnreadable
 from services.executor.engines.slurm.commands import SlurmCommands
 from services.executor.engines.slurm.folder import GangFolder
 from services.executor.engines.slurm.slurm import SlurmEngine, refusal_words
@@ -35,6 +36,25 @@ async def test_output_that_may_not_be_read_is_no_empty_output(tmp_path: Path) ->
     GangFolder(tmp_path, IDENTITY).path.touch()
     with pytest.raises(OutputUnreadable, match="Not a directory"):
         await engine.read_output(IDENTITY, 0, 0)
+
+
+class Empty(SlurmCommands):
+    """A Slurm without nodes and jobs."""
+
+    async def read_json(self, name: str, *arguments: str) -> dict[str, Any]:
+        return {}
+
+
+async def test_a_folder_that_all_may_write_is_not_served(tmp_path: Path) -> None:
+    options = SlurmOptions("main", "")
+    engine = SlurmEngine(Empty(None), tmp_path / "shared", "main", lambda tenant: options, 0)
+    assert (await engine.observe([IDENTITY])).jobs == (), "the first gang makes it"
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o1777)
+    with pytest.raises(EngineAway, match="others than its owner may write there"):
+        await engine.observe([IDENTITY])
+    (tmp_path / "shared").chmod(0o775)
+    await engine.observe([IDENTITY])
 
 
 @pytest.mark.process
