@@ -43,8 +43,12 @@ def _admitted(data: Data) -> str:
 
 
 def _migrated(data: Data) -> str:
+    """Return where a job goes, why, and how much work it repeats from its checkpoint."""
+    reason, lost_s = str(data.get("reason") or ""), data.get("lost_work_s")
     by = f" (for {data['by_job_id']})" if data.get("by_job_id") else ""
-    return f"to {_few(data.get('to_nodes'))}: {because(data)}{by}"
+    is_dear = isinstance(lost_s, (int, float)) and lost_s > 0
+    cost = f"; it cost {value_text(lost_s)} s of work" if is_dear else ""
+    return f"to {_few(data.get('to_nodes'))}: {REASONS.get(reason, reason)}{by}{cost}"
 
 
 def _resized(data: Data) -> str:

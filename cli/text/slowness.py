@@ -189,8 +189,7 @@ def _plans(fault_id: str, timeline: Sequence[Row]) -> Iterator[str]:
         plan = _data(row)
         if row["type"] != PLANNED or fault_id not in cast("Sequence[str]", plan["fault_ids"]):
             continue
-        nodes = ", ".join(cast("Sequence[str]", plan["node_ids"]))
-        level = LEVELS.get(str(plan["level"]), str(plan["level"])).format(nodes=nodes)
+        level = LEVELS.get(str(plan["level"]), str(plan["level"])).format(nodes=_node_names(plan))
         lost, stop = _number(plan, "accumulated_loss_s"), _number(plan, "cost_s")
         gain = _number(plan, "expected_gain_s")
         costs = f"{lost:.0f} s lost so far, {stop:.0f} s of stop, {gain:.0f} s expected gain"
@@ -200,6 +199,10 @@ def _plans(fault_id: str, timeline: Sequence[Row]) -> Iterator[str]:
         yield _applied(plan, own)
         if obstacle := _turned_down(own):
             yield obstacle
+
+
+def _node_names(plan: Row) -> str:
+    return ", ".join(cast("Sequence[str]", plan["node_ids"]))
 
 
 def _advice(plan: Row) -> Iterator[str]:
@@ -234,10 +237,12 @@ def _applied(plan: Row, rows: Sequence[Row]) -> str:
     by = "applied without an operator" if is_automatic else "done" if is_advice else "approved"
     cordons = [_data(row) for row in tries if _data(row).get("cordons")]
     if _data(first).get("level") == "validate" and cordons:
-        nodes = ", ".join(cast("Sequence[str]", cordons[-1]["node_ids"]))
+        nodes = _node_names(cordons[-1])
         again = f"; cordoned {nodes} ({cordons[-1].get('reason') or 'measured'})"
     else:
         again = f", tried {len(tries)} times as there was no room" if len(tries) > 1 else ""
+        if cordons and any(row["type"] == CARRIED_OUT for row in rows):
+            again += f"; cordoned {_node_names(cordons[-1])}"
     return f"    {by} at {clock(first['at'])}{again}"
 
 

@@ -90,7 +90,7 @@ def test_a_placed_job_says_where_and_after_how_long() -> None:
 
 def test_a_move_says_where_to_and_a_resize_how_far() -> None:
     data = {"to_nodes": ["n1", "n2"], "reason": "drain", "lost_work_s": 5.0, "target": [{}]}
-    assert words("job.migrated.v1", data) == "to n1, n2: its node is drained; lost work s 5"
+    assert words("job.migrated.v1", data) == "to n1, n2: its node is drained; it cost 5 s of work"
     data = {"to_nodes": ["n2"], "reason": "defragment", "by_job_id": "big"}
     assert words("job.migrated.v1", data) == "to n2: defragmentation for larger jobs (for big)"
     assert phase("job.migrated.v1") == "migrating"

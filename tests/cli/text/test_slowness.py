@@ -113,6 +113,18 @@ def test_a_plan_says_what_it_costs_and_how_to_approve_it() -> None:
     assert twice.endswith(", tried 2 times as there was no room")
 
 
+def test_a_plan_says_which_nodes_it_cordoned_once_it_is_carried_out() -> None:
+    own = {"plan_id": PLAN["plan_id"], "by": "automatic", "cordons": True, "node_ids": ["n7"]}
+    rows = [
+        row("fault.suspected.v1", 1_000_000, **WORKER),
+        row("mitigation.planned.v1", 1_010_000, **PLAN),
+        row("mitigation.applied.v1", 1_020_000, **own),
+    ]
+    assert "cordoned" not in slowness_lines(rows, NOW)[4]
+    carried_out = row("mitigation.carried-out.v1", 1_030_000, plan_id=PLAN["plan_id"])
+    assert slowness_lines([*rows, carried_out], NOW)[4].endswith("; cordoned n7")
+
+
 def test_advice_is_for_the_framework_and_its_approval_says_that_it_is_done() -> None:
     suspected = row("fault.suspected.v1", 1_000_000, **WORKER)
     planned = row("mitigation.planned.v1", 1_010_000, **{**PLAN, "actor": "framework"})
