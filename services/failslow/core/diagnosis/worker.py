@@ -1,8 +1,9 @@
 """The cause of a slow worker, by the reports of its gang. Pure.
 
 Its own work is what it does before it waits for others. Where that is longer than its peers', the
-worker computes slowly: its GPU, or its node where all workers of the node do. Where a training
-reports whole iterations alone, compute and communication look the same, and the cause is unknown.
+worker computes slowly: its GPU, or its node where all workers of the node do. A training on CPUs,
+which reports its wait for a processor, names no GPU. Where a training reports whole iterations
+alone, compute and communication look the same, and the cause is unknown.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from shared.contracts.reports import IterationTimes
 NO_OWN_WORK = Diagnosis(
     "unknown", (), 0.0, ("own work is not reported, so that compute and communication look alike",)
 )
+ON_CPUS = "it trains on CPUs: the node or the program is slow, and no GPU"
 
 
 def cause_of_process(
@@ -42,9 +44,11 @@ def cause_of_process(
     suspect = next((part for part in diagnosis.suspects if process in part.ranks), None)
     if suspect is None:
         return UNKNOWN
-    if suspect.kind == "gpu" and not 0 < gpus_per_process <= 1:
+    on_cpus = bool(rows[process].delay_s)
+    if suspect.kind == "gpu" and (on_cpus or not 0 < gpus_per_process <= 1):
         suspect = replace(suspect, kind="")
-    return Diagnosis(diagnosis.cause, (suspect,), suspect.confidence, (sentence(suspect),))
+    evidence = (sentence(suspect), *([ON_CPUS] if on_cpus else []))
+    return Diagnosis(diagnosis.cause, (suspect,), suspect.confidence, evidence)
 
 
 def known(values: Sequence[float | None]) -> list[float]:

@@ -27,6 +27,8 @@ class OwnWork:
     """Median of that wait; 0 where it is not reported."""
     error: float
     """Standard error of `net_s` by the scatter of the iterations in the report, relative to it."""
+    on_processors: bool
+    """Whether that wait is reported, as a training on CPUs does and one on GPUs does not."""
 
 
 def own_times(times: IterationTimes) -> tuple[float, ...]:
@@ -53,7 +55,7 @@ def own_work(times: IterationTimes) -> OwnWork | None:
     middle_s = median(net_s)
     deviation_s = TO_SIGMA * median(abs(value - middle_s) for value in net_s)
     error = MEDIAN_ERROR * deviation_s / sqrt(len(net_s)) / max(middle_s, LEAST_S)
-    return OwnWork(middle_s, median(delays) if delays else 0.0, error)
+    return OwnWork(middle_s, median(delays) if delays else 0.0, error, bool(delays))
 
 
 def trained(times: IterationTimes, column: Sequence[float | None]) -> list[float | None]:

@@ -41,6 +41,8 @@ class ReportWindow:
     errors: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     is_own: bool = False
     """Whether the newest one is of own work, and not of whole iterations."""
+    on_processors: bool = False
+    """Whether the process computes on CPUs, by the newest one."""
     layout: dict[str, int] = field(default_factory=dict)
     microbatches: int | None = None
 
@@ -95,7 +97,8 @@ class Evidence:
         window.medians.append(own.net_s)
         window.delays.append(own.delay_s)
         window.errors.append(own.error)
-        window.is_own, window.layout = bool(times.own_s), times.layout
+        window.is_own, window.on_processors = bool(times.own_s), own.on_processors
+        window.layout = times.layout
         window.microbatches = times.microbatches
         self._touched[times.job_id] = None
 
@@ -163,7 +166,7 @@ def row_of(
         process=process,
         iteration_s=tuple(window.medians),
         own_s=tuple(window.medians) if window.is_own else (),
-        delay_s=tuple(window.delays) if any(window.delays) else (),
+        delay_s=tuple(window.delays) if window.on_processors else (),
         layout=window.layout,
         microbatches=window.microbatches,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.failslow.core.diagnosis.verdict import UNKNOWN, Diagnosis
-from services.failslow.core.diagnosis.worker import NO_OWN_WORK, cause_of_process
+from services.failslow.core.diagnosis.worker import NO_OWN_WORK, ON_CPUS, cause_of_process
 from shared.contracts.reports import IterationTimes
 
 NODES = {0: "a", 1: "a", 2: "b", 3: "b"}
@@ -39,6 +39,14 @@ def test_a_process_with_several_gpus_or_none_names_no_gpu() -> None:
         diagnosis = cause_of_process(rows, NODES, 2, 3, gpus)
         assert (diagnosis.cause, diagnosis.suspects[0].kind) == ("compute", "")
         assert diagnosis.evidence[0].startswith("rank 2: 1.50 times the median of its peers")
+
+
+def test_a_training_on_cpus_names_no_gpu() -> None:
+    """It reports its wait for a processor, also where that is zero."""
+    rows = [row(rank, 1.5 if rank == 2 else 1.0) for rank in range(4)]
+    diagnosis = cause(*(own.model_copy(update={"delay_s": (0.0,) * 4}) for own in rows))
+    assert (diagnosis.cause, diagnosis.suspects[0].kind) == ("compute", "")
+    assert diagnosis.evidence[-1] == ON_CPUS
 
 
 def test_all_workers_of_a_node_are_the_node() -> None:

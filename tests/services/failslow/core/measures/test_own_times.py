@@ -44,5 +44,5 @@ def test_a_report_is_its_median_the_wait_for_a_processor_and_an_error() -> None:
 
 
 def test_equal_iterations_have_no_error_and_none_say_nothing() -> None:
-    assert own_work(times(iteration_s=(2.0, 2.0))) == OwnWork(2.0, 0.0, 0.0)
+    assert own_work(times(iteration_s=(2.0, 2.0))) == OwnWork(2.0, 0.0, 0.0, False)
     assert own_work(times(iteration_s=(9.0,), kinds=("evaluation",))) is None

@@ -103,6 +103,23 @@ def test_a_worker_that_stopped_reporting_is_no_peer() -> None:
     assert decide_on(state, evidence, later) == []
 
 
+def test_a_worker_that_trains_on_cpus_is_no_slow_gpu() -> None:
+    """Such a training reports its wait for a processor, though it had none."""
+    evidence, state = Evidence(Thresholds()), pool()
+    reports = []
+    for telemetry in slow_reports(3):
+        rows = (
+            row.model_copy(
+                update={"own_s": row.iteration_s, "delay_s": (0.0,) * len(row.iteration_s)}
+            )
+            for row in telemetry.times
+        )
+        reports.append(telemetry.model_copy(update={"times": tuple(rows)}))
+    (fault,) = decide_on(state, evidence, reports)
+    assert isinstance(fault, FaultSuspected)
+    assert (fault.cause, fault.part, fault.gpu) == ("compute", "", None)
+
+
 def test_times_of_jobs_that_are_not_watched_are_not_kept() -> None:
     evidence, state = Evidence(Thresholds()), pool()
     evidence.add(report(1, 1.0, 1.0, job_id="unknown"), state.gangs)
