@@ -2,7 +2,8 @@
 
 Workers are compared by own work without the wait for a processor of their host. That wait alone
 makes a suspicion only where it lasts, and where the other workers wait for none: then one host is
-busy, which a move helps. Where they wait too, the hosts are loaded, and no worker is slow.
+busy, or limits its worker, which a move helps. Where they wait too, the hosts are loaded, and a
+worker is slow by its wait only if it takes several times as long as they do.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from services.failslow.core.measures.peers import SlowWorker, Thresholds, Verdic
 
 CALM = 0.1
 """Most of the own work of the other workers, as a share, in which they wait for a processor."""
+FAR = 3.0
+"""Multiple of the others' time, both with the wait for a processor, from which a worker is slow by
+that wait though the others are not calm. Equal ranks that share loaded processors get shares of
+them that differ less for as long as `LASTING` (`tests/services/failslow/recorded/loaded.json`)."""
 LASTING = 8
 """Reports in a row in which one host is busy while the others are calm."""
 
@@ -30,9 +35,10 @@ def judge_with_delays(net: Windows, delays: Windows, limits: Thresholds) -> Verd
     if gross == net:
         return verdict
     late = judge(gross, limits)
-    apart = _calmly_apart(gross, net, late.slow)
+    apart = _apart(gross, net, late.slow)
     lasting = judge(gross, replace(limits, reports=max(limits.reports, LASTING))).slow
-    busy = {rank: slow for rank, slow in lasting.items() if rank in apart}
+    lasting_apart = apart & _apart(gross, net, lasting)
+    busy = {rank: slow for rank, slow in lasting.items() if rank in lasting_apart}
     usual_s = median(delay for rank in delays.keys() & net.keys() for delay in delays[rank])
     return Verdict(
         busy | {rank: among_delayed(slow, usual_s) for rank, slow in verdict.slow.items()},
@@ -64,7 +70,7 @@ def busy_host(
     own, others = delay_share(net[rank], delays[rank]), _others(net, delays, rank)
     text = (
         f"waits for a processor of its host in {own:.0%} of its own work, the other workers in"
-        f" {others:.0%}: the host is busy"
+        f" {others:.0%}: the host is busy, or limits it"
     )
     suspect = Suspect("node", (rank,), (node_id,), slow.slowdown, slow.score)
     return Diagnosis("compute", (suspect,), suspect.confidence, (text,))
@@ -76,12 +82,13 @@ def delay_share(net: Sequence[float], delays: Sequence[float]) -> float:
     return late_s / (late_s + sum(net[-len(delays) :])) if late_s else 0.0
 
 
-def _calmly_apart(gross: Windows, net: Windows, slow: Mapping[int, SlowWorker]) -> set[int]:
-    """Return the slow workers beside which the others wait for no processor."""
+def _apart(gross: Windows, net: Windows, slow: Mapping[int, SlowWorker]) -> set[int]:
+    """Return the slow workers beside which the others are calm, or which are far from them."""
     delays = {rank: [g - n for g, n in zip(gross[rank], net[rank], strict=True)] for rank in net}
     calm = {rank: delay_share(net[rank], delays[rank]) for rank in net}
     others = [share for rank, share in calm.items() if rank not in slow]
-    return set(slow) if others and median(others) <= CALM else set()
+    is_calm = bool(others) and median(others) <= CALM
+    return {rank for rank, figures in slow.items() if is_calm or figures.slowdown >= FAR}
 
 
 def _others(net: Windows, delays: Windows, rank: int) -> float:

@@ -37,6 +37,17 @@ def test_where_all_wait_for_processors_no_worker_is_slow() -> None:
     assert verdict.healthy == (0, 1, 2, 3)
 
 
+def test_a_worker_that_its_host_limits_is_slow_though_the_others_wait_too() -> None:
+    """As one with a quota of a twentieth of a processor, on a host with fewer than ranks."""
+    late = delays(0.9, 1.1, 15.0, 1.0)
+    verdict = judged(late)
+    assert (list(verdict.slow), verdict.busy) == ([2], frozenset({2}))
+    assert verdict.slow[2].slowdown == pytest.approx(8.0, rel=0.05)
+    assert 2 not in verdict.healthy
+    short = judged(delays(0.9, 1.1, 15.0, 1.0, reports=LASTING - 1), LASTING - 1)
+    assert (short.slow, short.busy) == ({}, frozenset())
+
+
 def test_a_worker_that_is_slow_by_itself_is_so_on_loaded_hosts_too() -> None:
     net = NET | {2: (1.5,) * LASTING}
     verdict = judge_with_delays(net, delays(0.5, 0.4, 0.4, 0.5), LIMITS)
@@ -69,7 +80,7 @@ def test_the_cause_names_the_host_and_how_long_it_is_waited_for() -> None:
     assert diagnosis.suspects[0].node_ids == ("n2",)
     assert diagnosis.evidence == (
         "waits for a processor of its host in 50% of its own work, the other workers in 1%:"
-        " the host is busy",
+        " the host is busy, or limits it",
     )
 
 
