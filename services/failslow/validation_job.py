@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import secrets
 from pathlib import Path
 from uuid import uuid5
@@ -25,6 +26,7 @@ TRANSFER_MIB = 64
 MEETING_S = 20
 """s for which a worker waits for another one."""
 NAME = "validate-nodes"
+INDENT = re.compile(r"^(?: {4})+", re.MULTILINE)
 MEM_GIB = 1.0
 
 
@@ -55,8 +57,12 @@ class _Bare(ast.NodeTransformer):
 
 
 def compact(text: str) -> str:
-    """Return the same program with less text: an argument of a command has a bound."""
-    return ast.unparse(ast.fix_missing_locations(_Bare().visit(ast.parse(text))))
+    """Return the same program with less text: an argument of a command has a bound.
+
+    Without docstrings no line begins within a string, so that all indents can be shorter.
+    """
+    bare = ast.unparse(ast.fix_missing_locations(_Bare().visit(ast.parse(text))))
+    return INDENT.sub(lambda indent: " " * (len(indent[0]) // 4), bare)
 
 
 def due_validations(state: FailSlowState, now: int) -> dict[str, OwnValidation]:

@@ -41,7 +41,10 @@ class ValidationMeasured(Local):
     traceparent: str = Field("", description="trace of the placement that started it")
     node_ids: tuple[str, ...] = Field(description="nodes in rank order")
     times_s: tuple[dict[int, float], ...] = Field(
-        description="by rank, s by number of the iteration"
+        description="by rank, s by number of the iteration, without the wait for a processor"
+    )
+    waits_s: tuple[dict[int, float], ...] = Field(
+        (), description="by rank, s of that wait, as far as it is known"
     )
 
 
@@ -50,7 +53,9 @@ class MeasuredPart(Model):
 
     part: str = Field(description="`processor`, `memory`, `gpu N` or `link to NODE`")
     node_id: str = Field(description="the node; of a link the sender")
-    seconds: float = Field(ge=0, description="s that the work took, the best of several times")
+    seconds: float = Field(
+        ge=0, description="s that the work took, without the wait for a processor"
+    )
     ratio: float = Field(ge=0, description="multiple of the median of the same part elsewhere")
 
 

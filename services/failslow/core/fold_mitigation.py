@@ -85,7 +85,7 @@ def note_validated(state: FailSlowState, event: NodesValidated, fact: Fact) -> N
     worst = max((part.ratio for part in event.measured if part.node_id in suspects), default=1.0)
     for node_id in suspects:
         health = state.mitigation.health.setdefault(node_id, PartHealth())
-        health.note_fault(event.job_id, worst - 1, now_s, tenant)
+        health.note_fault(event.job_id, max(0.0, worst - 1), now_s, tenant)
     for node_id in well_after_faults(state, event):
         state.mitigation.note_well(node_id, event.job_id, now_s)
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,7 @@ from berth_agent.telemetry_receiver import TelemetryReceiver
 from infra.machine.process import free_ports
 from services.failslow import validation_program
 from services.failslow.validation_job import program
-from services.failslow.validation_program import FIRST_GPU, gpu_times
+from services.failslow.validation_program import FIRST_GPU, gpu_times, waited_s, without_waiting
 from shared.contracts import validation
 
 pytestmark = pytest.mark.process
@@ -80,6 +81,29 @@ def test_workers_measure_themselves_and_their_ring_and_report_it(tmp_path: Path)
         assert {validation.PROCESSOR, validation.MEMORY, link} <= measured.keys(), outputs
         assert all(time_s > 0 for time_s in measured.values())
         receiver.close()
+
+
+def test_the_middle_time_without_the_wait_for_a_processor_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Times and waits are s; the third time was interrupted by something else."""
+    passed = {"wall": 0.0, "waited": 0.0}
+    repeats = iter([(1.0, 5.0), (1.25, 0.5), (9.0, 2.0), (1.0, 3.0), (1.5, 4.0)])
+
+    def work() -> None:
+        own_s, wait_s = next(repeats)
+        passed["wall"] += own_s + wait_s
+        passed["waited"] += wait_s
+
+    clock = SimpleNamespace(perf_counter=lambda: passed["wall"])
+    monkeypatch.setattr(validation_program, "time", clock)
+    monkeypatch.setattr(validation_program, "waited_s", lambda: passed["waited"])
+    assert without_waiting(work) == (1.25, 0.5)
+
+
+def test_an_uncounted_wait_for_a_processor_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validation_program, "SCHEDSTAT", "/proc/none")
+    assert waited_s() == 0.0
 
 
 def test_each_gpu_runs_the_same_computation(tmp_path: Path) -> None:

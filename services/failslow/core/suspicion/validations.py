@@ -12,9 +12,10 @@ from statistics import median
 
 from services.failslow.core.diagnosis.layout import Group
 from services.failslow.core.diagnosis.validation import Pair, rounds_for
-from services.failslow.core.diagnosis.verdict import Diagnosis, Suspect, diagnose
+from services.failslow.core.diagnosis.verdict import UNKNOWN, Diagnosis, Suspect, diagnose
 from services.failslow.core.fold_mitigation import well_after_faults
 from services.failslow.core.gangs import times_of_workers
+from services.failslow.core.measures.contention import CALM
 from services.failslow.core.plans.after_validation import follow_verdict
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.faults import Cause
@@ -39,6 +40,9 @@ WORDS = {PROCESSOR: "processor", MEMORY: "memory"}
 LEAST_COMPARED = 3
 LINKS_OF_A_NODE = 2
 """In a ring of three and more nodes."""
+BUSY = CALM / (1 - CALM)
+"""Wait for a processor beside the work on it, above which a host is busy."""
+WAITS = "waited for a processor meanwhile: its host is busy, or limits it"
 TOO_FEW = "fewer than three nodes were measured: which of them deviates cannot be known"
 
 
@@ -48,7 +52,9 @@ class Measuring:
 
     gang: GangState
     times_s: dict[int, dict[int, float]] = field(default_factory=dict)
-    """By rank, s by number of the iteration."""
+    """By rank, s by number of the iteration, without the wait for a processor."""
+    waits_s: dict[int, dict[int, float]] = field(default_factory=dict)
+    """By rank, s of that wait."""
 
 
 class Validations:
@@ -62,10 +68,14 @@ class Validations:
         for gang, times in times_of_workers(report, gangs):
             if not gang.validates:
                 continue
-            own = self._of(times.job_id, gang).times_s.setdefault(times.rank, {})
-            for part, time_s in zip(times.steps, times.iteration_s, strict=False):
+            measuring = self._of(times.job_id, gang)
+            own = measuring.times_s.setdefault(times.rank, {})
+            waits_s = measuring.waits_s.setdefault(times.rank, {})
+            late = times.delay_s or (None,) * len(times.iteration_s)
+            for part, whole_s, wait_s in zip(times.steps, times.iteration_s, late, strict=False):
+                time_s = whole_s - (wait_s or 0.0)
                 if is_part(part, len(gang.workers)) and SHORTEST_S <= time_s <= LONGEST_S:
-                    own[part] = time_s
+                    own[part], waits_s[part] = time_s, wait_s or 0.0
 
     def take_ended(self, state: FailSlowState) -> list[ValidationMeasured]:
         """Return those whose job has ended since the last call."""
@@ -100,6 +110,7 @@ def _message(job_id: str, own: Measuring) -> ValidationMeasured:
         traceparent=own.gang.traceparent,
         node_ids=tuple(own.gang.workers[rank].node_id for rank in ranks),
         times_s=tuple(own.times_s.get(rank, {}) for rank in ranks),
+        waits_s=tuple(own.waits_s.get(rank, {}) for rank in ranks),
     )
 
 
@@ -143,7 +154,8 @@ def rounds_of(measured: ValidationMeasured) -> int:
 def judge(measured: ValidationMeasured) -> Diagnosis:
     """Return the cause: by GPUs, else by processors and memory, else by links.
 
-    Slow processors delay GPUs and links, and slow GPUs are the more precise answer.
+    Slow processors delay GPUs and links, and slow GPUs are the more precise answer. A host that is
+    busy with other work is no slow processor, and is named where the other hosts are calm.
     """
     nodes = dict(enumerate(measured.node_ids))
     gpus = [
@@ -157,6 +169,7 @@ def judge(measured: ValidationMeasured) -> Diagnosis:
         _as_nodes(diagnose(by_gpu, {}, of_gpu), slow_nodes),
         processors,
         _by_part(measured, MEMORY, nodes),
+        _busy_node(measured, nodes),
     )
     deviating = next((verdict for verdict in verdicts if verdict.suspects), None)
     return deviating or _common_end(diagnose({}, {"dp": links_of(measured)}, nodes))
@@ -166,6 +179,27 @@ def _by_part(measured: ValidationMeasured, part: int, nodes: Mapping[int, str]) 
     """Return the verdict by a part that each node has once: what is slow is the node."""
     times_s = {rank: own[part] for rank, own in enumerate(measured.times_s) if part in own}
     return _as_nodes(diagnose(times_s, {}, nodes), frozenset(nodes.values()))
+
+
+def _busy_node(measured: ValidationMeasured, nodes: Mapping[int, str]) -> Diagnosis:
+    """Return the verdict by the computation on a processor with the wait for one."""
+    own_s = {rank: own[PROCESSOR] for rank, own in enumerate(measured.times_s) if PROCESSOR in own}
+    waits_s = {rank: own.get(PROCESSOR, 0.0) for rank, own in enumerate(measured.waits_s)}
+    whole_s = {rank: time_s + waits_s.get(rank, 0.0) for rank, time_s in own_s.items()}
+    verdict = _as_nodes(diagnose(whole_s, {}, nodes), frozenset(nodes.values()))
+    suspects = {node_id for suspect in verdict.suspects for node_id in suspect.node_ids}
+    return verdict if suspects == set(busy_nodes(measured, nodes.values())) else UNKNOWN
+
+
+def busy_nodes(measured: ValidationMeasured, named: Collection[str]) -> list[str]:
+    """Return those of the named nodes that were busy while their processors were measured."""
+    return [
+        node_id
+        for node_id, own, waits in zip(
+            measured.node_ids, measured.times_s, measured.waits_s, strict=False
+        )
+        if node_id in named and waits.get(PROCESSOR, 0.0) > BUSY * own.get(PROCESSOR, 0.0)
+    ]
 
 
 def _as_nodes(verdict: Diagnosis, slow_nodes: Collection[str]) -> Diagnosis:
@@ -207,7 +241,9 @@ def evidence_of(measured: ValidationMeasured, verdict: Diagnosis) -> tuple[str, 
     if not verdict.suspects:
         is_enough = sum(map(bool, measured.times_s)) >= LEAST_COMPARED
         return verdict.evidence if is_enough else (TOO_FEW,)
-    return tuple(_sentence(verdict.cause, suspect) for suspect in verdict.suspects)
+    sentences = [_sentence(verdict.cause, suspect) for suspect in verdict.suspects]
+    named = {node_id for suspect in verdict.suspects for node_id in suspect.node_ids}
+    return (*sentences, *(f"{node_id} {WAITS}" for node_id in busy_nodes(measured, named)))
 
 
 def _sentence(cause: Cause, suspect: Suspect) -> str:

@@ -11,7 +11,7 @@ from services.failslow.core.measures.peers import Thresholds
 from services.failslow.core.state import FailSlowState, GangState
 from services.failslow.core.suspicion.evidence import Evidence
 from services.failslow.core.suspicion.pace import JobPaces
-from services.failslow.core.suspicion.validations import TOO_FEW, Validations
+from services.failslow.core.suspicion.validations import TOO_FEW, WAITS, Validations
 from shared.contracts.faults import GangWorker
 from shared.contracts.mitigation import NodeHealthScored
 from shared.contracts.pools import PoolConfigured
@@ -38,7 +38,9 @@ def node(rank: int, count: int, slower: float = 1.0, gpus: Sequence[float] = (1.
     return {**times, FIRST_LINK + (rank + 1) % count: 0.03 * jitter}
 
 
-def validated(*times_s: Times, pool: PoolConfigured = RELEASED) -> NodesValidated | None:
+def validated(
+    *times_s: Times, pool: PoolConfigured = RELEASED, waits_s: Sequence[float] = ()
+) -> NodesValidated | None:
     state = FailSlowState(0, pool=pool)
     message = ValidationMeasured(
         job_id="v1",
@@ -46,6 +48,7 @@ def validated(*times_s: Times, pool: PoolConfigured = RELEASED) -> NodesValidate
         attempt=1,
         node_ids=tuple(f"n{rank}" for rank in range(len(times_s))),
         times_s=tuple(dict(own) for own in times_s),
+        waits_s=tuple({PROCESSOR: wait_s} for wait_s in waits_s),
     )
     events = run(FailSlow(), state, [an_input(message, "local")], AT)
     assert all(isinstance(event, NodeHealthScored) for event in events[1:])
@@ -94,6 +97,25 @@ def test_two_slow_links_with_one_end_in_common_are_of_its_node() -> None:
     assert set(links[1:]) == {"link of n1 and n2", "link of n2 and n3"}
 
 
+def test_a_host_that_is_busy_beside_calm_ones_is_named() -> None:
+    event = validated(*(node(rank, 3) for rank in range(3)), waits_s=(0.0, 0.03, 0.001))
+    assert event is not None
+    assert (event.cause, event.part, event.suspect_node_ids) == ("compute", "node", ("n1",))
+    assert event.evidence[0].startswith("node of n1: 2.37 times")
+    assert event.evidence[1:] == (f"n1 {WAITS}",)
+
+
+def test_load_on_all_hosts_hides_no_slow_processor_and_makes_none() -> None:
+    waits_s = (0.1, 0.02, 0.4)
+    event = validated(*(node(rank, 3) for rank in range(3)), waits_s=waits_s)
+    assert event is not None
+    assert (event.cause, event.suspect_node_ids) == ("unknown", ())
+    slowed = (node(rank, 3, slower=3.0 if rank == 1 else 1.0) for rank in range(3))
+    event = validated(*slowed, waits_s=waits_s)
+    assert event is not None
+    assert (event.cause, event.part, event.suspect_node_ids) == ("compute", "node", ("n1",))
+
+
 @pytest.mark.parametrize(
     ("times", "evidence"),
     [
@@ -124,7 +146,12 @@ def test_reports_of_a_validation_are_collected_until_it_ends_and_suspect_no_work
     state = FailSlowState(0, pool=POOL, gangs=gangs)
     evidence, paces, validations = Evidence(Thresholds()), JobPaces(), Validations()
 
-    def add(rank: int, *rows: tuple[int, float], allocation: str = "") -> None:
+    def add(
+        rank: int,
+        *rows: tuple[int, float],
+        allocation: str = "",
+        delays: tuple[float | None, ...] = (),
+    ) -> None:
         steps, seconds = zip(*rows, strict=True)
         times = IterationTimes(
             job_id="v1",
@@ -133,13 +160,14 @@ def test_reports_of_a_validation_are_collected_until_it_ends_and_suspect_no_work
             rank=rank,
             steps=steps,
             iteration_s=seconds,
+            delay_s=delays,
         )
         report = TelemetryReported(executor_id="e1", at=AT, times=(times,))
         for collector in (evidence, paces, validations):
             collector.add(report, state.gangs)
 
     add(0, (PROCESSOR, 0.02), (FIRST_LINK + 1, 0.03), (FIRST_LINK + 2, 9.0), (7, 9.0))
-    add(0, (MEMORY, 0.01), (PROCESSOR, 0.02))
+    add(0, (MEMORY, 0.01), (PROCESSOR, 0.05), delays=(None, 0.03))
     add(0, (FIRST_GPU, 5e-324), (FIRST_GPU + 1, 0.0), (FIRST_GPU + 2, 1e9))
     add(1, (PROCESSOR, 0.06))
     add(1, (PROCESSOR, 9.0), allocation="0/8/0/1")
@@ -149,9 +177,10 @@ def test_reports_of_a_validation_are_collected_until_it_ends_and_suspect_no_work
     state.gangs.clear()
     (ended,) = validations.take_ended(state)
     assert ended.times_s == (
-        {PROCESSOR: 0.02, FIRST_LINK + 1: 0.03, MEMORY: 0.01},
+        {PROCESSOR: pytest.approx(0.02), FIRST_LINK + 1: 0.03, MEMORY: 0.01},
         {PROCESSOR: 0.06},
     )
+    assert [waits[PROCESSOR] for waits in ended.waits_s] == [0.03, 0.0]
     assert (ended.node_ids, ended.tenant, ended.traceparent) == (("n0", "n1"), "acme", "trace")
     assert validations.take_ended(state) == []
 
