@@ -3,18 +3,22 @@
 Goodput is throughput times statistical efficiency: examples per second, counted as those at the
 initial batch size that would make as much progress. Arguments `nodes` and `gpus` are arrays of one
 shape.
+
+numpy is imported by what computes: it starts a thread, which a forked service would lose, and views
+of live pools have the types of this file.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
+    Floats: TypeAlias = npt.NDArray[np.float64]
+    Ints: TypeAlias = npt.NDArray[np.int64]
 
 ALONE_S = 1e-8
 """Seconds in which one GPU synchronises with itself: not 0, as its logarithm is taken."""
@@ -44,6 +48,8 @@ class StepTimes:
         return self.compute_s + self.compute_s_per_example * examples
 
     def syncing_s(self, nodes: Floats, gpus: Floats) -> Floats:
+        import numpy as np
+
         beyond_two = np.maximum(gpus - 2, ROUNDING)
         across = self.across_s + self.across_s_per_gpu * beyond_two
         within = self.within_s + self.within_s_per_gpu * beyond_two
@@ -52,6 +58,8 @@ class StepTimes:
 
     def step_s(self, nodes: Floats, gpus: Floats, examples: Floats) -> Floats:
         """Return the seconds of a step that ends with a synchronisation."""
+        import numpy as np
+
         power = self.overlap
         computing, syncing = self.computing_s(examples), self.syncing_s(nodes, gpus)
         longer = np.maximum(computing, syncing)
@@ -69,6 +77,8 @@ class GradientNoise:
 
     def gain(self, scale: Floats) -> Floats:
         """Return the progress of a step at `scale` times the initial batch size."""
+        import numpy as np
+
         below = self.variance / scale + self.squared_norm
         gain: Floats = np.divide(
             self.variance + self.squared_norm, below, out=np.ones_like(below), where=below > 0
@@ -124,6 +134,8 @@ class GoodputModel:
         One GPU that takes more than the initial batch accumulates at least one step, since one
         gradient alone has no variance to scale the learning rate by.
         """
+        import numpy as np
+
         wide = np.asarray(nodes, np.float64)[None, :]
         count = np.asarray(gpus, np.float64)[None, :]
         limits = self.limits

@@ -9,11 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from shared.performance.goodput import ALONE_S, ROUNDING, Floats, StepTimes
+from shared.performance.goodput import ALONE_S, ROUNDING, StepTimes
 
+Floats: TypeAlias = npt.NDArray[np.float64]
 LEAST = 1e-8
 START = (0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.001)
 """Seconds with which the search begins, and the overlap."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from shared.performance.footprint import Footprint
+from shared.performance.goodput import GoodputModel
 from shared.performance.interleaving import ALONE, GpuSharing, StageProfile
 from shared.performance.links import GangSteps
 from shared.performance.rates import RateTable
 from shared.schedulers.host_shares.sensitivity import PerGpu, Sensitivity
-
-if TYPE_CHECKING:  # Placement has views of pools without numpy, which starts a thread on import.
-    from shared.performance.goodput import GoodputModel
 
 Placement: TypeAlias = tuple[tuple[str, int], ...]
 """(node, GPUs on it); a node is named once."""
