@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from services.placement import open_proposals
 from services.placement.children.process import MOST_ANSWER_BYTES, Child
-from services.placement.core.scheduled import request
 from services.placement.core.scheduled.request import propose_now
-from services.placement.open_proposals import PROGRAM, make_proposal
+from services.placement.lane_signals import LaneSignals
+from services.placement.open_proposals import PROGRAM, make_open_proposals, make_proposal, viewed
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.proposals import ProposalReady
+from shared.contracts.schedules import ProposalOpened
 from tests.patience import PATIENCE_S
 from tests.services.placement.core.lane import Lane, job
 from tests.services.placement.core.scheduled.pools import FAST, typed
+from tests.services.placement.held_lane import HeldLane
 
 pytestmark = pytest.mark.process
 
@@ -40,6 +45,16 @@ own.bound_memory()
 """Asks for more memory than its bound."""
 
 
+HANGS = f"""
+import time
+from services.placement.core.scheduled import request
+{START}
+usual = request.scheduler_of
+request.scheduler_of = lambda name: time.sleep(1000) if name == "hanging" else usual(name)
+{FROM_THE_PIPE}
+"""
+
+
 @pytest.fixture
 async def child() -> AsyncIterator[Callable[..., Child]]:
     made: list[Child] = []
@@ -63,7 +78,7 @@ def opened(scheduler: str = "gavel") -> Lane:
 async def proposal(pool: Lane, child: Child, limit_s: float = PATIENCE_S) -> ProposalReady:
     open_ = pool.state.schedule.open
     assert open_ is not None
-    return await make_proposal(pool.state, open_.seq, child, limit_s)
+    return await make_proposal(viewed(pool.state), open_.seq, child, limit_s)
 
 
 async def test_a_proposal_of_the_process_is_the_one_that_would_be_made_here(
@@ -114,5 +129,28 @@ async def test_a_view_that_cannot_be_made_is_no_proposal(
     def no_view(pool: object) -> None:
         raise KeyError("f")
 
-    monkeypatch.setattr(request, "request_of", no_view)
+    monkeypatch.setattr(open_proposals, "request_of", no_view)
     assert (await proposal(opened(), child(*PROGRAM))).failed == "died"
+
+
+async def test_a_hanging_scheduler_that_is_replaced_costs_its_successor_no_time() -> None:
+    """It would hang beyond all patience: its process is killed once another proposal is open."""
+    pool = opened("hanging")
+    lane, signals = HeldLane(pool), LaneSignals(ProposalOpened, PoolConfigured)
+    program = (sys.executable, "-c", HANGS)
+    task = asyncio.create_task(make_open_proposals(lane, signals, print, program))  # type: ignore[arg-type]
+    try:
+        await asyncio.sleep(0)
+        replaced = pool.state.schedule.open
+        pool.pool(scheduler="gavel", min_residency_s=0)
+        assert pool.state.schedule.open not in (None, replaced), "the next one is open at once"
+        signals.accepted(pool.facts)
+        async with asyncio.timeout(PATIENCE_S):
+            answer = await lane.offered.get()
+        open_ = pool.state.schedule.open
+        assert isinstance(answer, ProposalReady)
+        assert open_ is not None and answer.at_seq == open_.seq
+        assert answer.proposed and not answer.failed
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
