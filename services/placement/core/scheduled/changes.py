@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from services.placement.core.migration.rules import MIGRATIONS_PER_ROUND
 from services.placement.core.pool.allocations import slots_by_rank, slots_of
 from services.placement.core.pool.job import Job
@@ -36,14 +38,50 @@ def change_running(pool: Pool, view: View, trial: Trial, plan: Plan, leaving: Le
             resize(trial, plan, job, own)
 
 
-def leaving_nodes(pool: Pool, view: View) -> Leaving:
-    """Return, by node, the jobs that stop there, or differ from their allotment."""
+def leaving_nodes(pool: Pool, view: View, trial: Trial) -> Leaving:
+    """Return, by node, the jobs that stop there, or will by their allotment.
+
+    One that cannot have its chosen nodes leaves none, and none is waited for there. Jobs that leave
+    nodes for each other do.
+    """
+    jobs = {job.job_id: job for job in view.running.values() if is_leaving(pool, view, job)}
+    while True:
+        leaving = by_node(jobs.values())
+        stuck = [job for job in jobs.values() if is_stuck(pool, trial, job, leaving)]
+        if not stuck:
+            return leaving
+        for job in stuck:
+            del jobs[job.job_id]
+
+
+def by_node(jobs: Iterable[Job]) -> Leaving:
     leaving: dict[str, frozenset[str]] = {}
-    for job in view.running.values():
-        if job.phase == "stopping" or differs(pool, view, job):
-            for node_id in {slot.node_id for slot in slots_of(job)}:
-                leaving[node_id] = leaving.get(node_id, frozenset()) | {job.job_id}
+    for job in jobs:
+        for node_id in {slot.node_id for slot in slots_of(job)}:
+            leaving[node_id] = leaving.get(node_id, frozenset()) | {job.job_id}
     return leaving
+
+
+def is_leaving(pool: Pool, view: View, job: Job) -> bool:
+    """Return whether a job stops, or gives up GPUs by its allotment if that can be carried out."""
+    if job.phase == "stopping":
+        return True
+    own = pool.schedule.allotted.get(job.job_id)
+    grows = own is not None and own.workers > len(job.allocations) and not own.nodes
+    return differs(pool, view, job) and not grows
+
+
+def is_stuck(pool: Pool, trial: Trial, job: Job, leaving: Leaving) -> bool:
+    """Return whether a job that is to move stays: its nodes cannot have it, or are slower."""
+    own = pool.schedule.allotted.get(job.job_id)
+    if job.phase == "stopping" or own is None or types_of(pool, job) != {own.gpu_type}:
+        return False
+    if not is_to_move(pool, job, own):
+        return False
+    target = target_of(trial, job, own)
+    if target:
+        return is_slower(trial, job, target)
+    return not awaited_nodes(trial, job, own, leaving)
 
 
 def differs(pool: Pool, view: View, job: Job) -> bool:
@@ -86,7 +124,7 @@ def move(trial: Trial, plan: Plan, job: Job, own: Allotted, leaving: Leaving) ->
     if not target and awaited_nodes(trial, job, own, leaving):
         plan.stops.append(job)
         return True
-    if not target or health_of(trial.board, target) < health_of(trial.board, slots):
+    if not target or is_slower(trial, job, target):
         return False
     if len(plan.migrations) == MIGRATIONS_PER_ROUND:
         plan.unfinished = True
@@ -97,6 +135,10 @@ def move(trial: Trial, plan: Plan, job: Job, own: Allotted, leaving: Leaving) ->
     else:
         plan.resizes.append(Resize(job, target))
     return True
+
+
+def is_slower(trial: Trial, job: Job, target: list[Slot]) -> bool:
+    return health_of(trial.board, target) < health_of(trial.board, slots_by_rank(job))
 
 
 def resize(trial: Trial, plan: Plan, job: Job, own: Allotted) -> None:

@@ -48,8 +48,8 @@ def plan_scheduled(pool: Pool, view: View) -> Plan:
         return job.shape if own is None else allotted_shape(job, own)
 
     policy = Policy(schedule.scheduler, rank, allot, policy_of(pool).place, evict)
-    leaving = leaving_nodes(pool, view)
     with Trial(view.board) as trial:
+        leaving = leaving_nodes(pool, view, trial)
         plan = ScheduledPlanner(view, policy, trial, waits, schedule.allotted, leaving).run()
         with Trial(view.board) as taken:
             for assignment in plan.assignments:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.view import view_of
 from services.placement.core.scheduled.changes import differs, leaving_nodes
 from services.placement.core.scheduled.cluster import cluster_view
 from shared.contracts.attempts import JobMigrated, JobPreempted, JobResized
 from shared.contracts.placement import JobHeld, JobPlaced
 from shared.contracts.schedules import GpusAllotted
-from tests.services.placement.core.lane import job, only
+from tests.services.placement.core.lane import job, lane, only
 from tests.services.placement.core.scheduled.choosing import choosing, two_nodes, workers_on
 from tests.services.placement.core.scheduled.pools import next_round
 
@@ -87,4 +88,19 @@ def test_a_job_within_its_residency_leaves_no_node() -> None:
         next_round(pool)
     view = view_of(pool.state, pool.now)
     assert not differs(pool.state, view, pool.job("one"))
-    assert leaving_nodes(pool.state, view) == {}
+    with Trial(view.board) as trial:
+        assert leaving_nodes(pool.state, view, trial) == {}
+
+
+def test_a_job_that_cannot_move_keeps_no_other_waiting_for_its_node() -> None:
+    """The memory of node a is taken, which the scheduler does not see: one job stays on b, and the
+    job that was given b starts on c, where the pool has room."""
+    with choosing(one=(("b", 3),)) as chosen:
+        pool = lane("a", "b", "c", gpus=4, scheduler="chooses", min_residency_s=0)
+        pool.run(job("part", 0.5, mem_gib=2040), job("one", 3, mem_gib=40))
+        assert (pool.nodes_of("part"), workers_on(pool, "one")) == (("a",), {"b": 1})
+        chosen.update(one=(("a", 3),), two=(("b", 3),))
+        pool.submit(job("two", 3, mem_gib=40))
+        events = next_round(pool)
+    assert only(JobMigrated, events) == only(JobPreempted, events) == []
+    assert (workers_on(pool, "one"), workers_on(pool, "two")) == ({"b": 1}, {"c": 1})
