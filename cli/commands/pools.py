@@ -137,12 +137,13 @@ def checked_settings(pool: str, changes: Json) -> Json:
     from shared.contracts.pools import ConfigurePool
 
     body = assignments.merge_settings(ConfigurePool, {"pool": pool}, changes)
-    if scheduler := changes.get("scheduler"):
-        check_scheduler(str(scheduler))
+    for setting in ("scheduler", "scheduler_shadow"):
+        if scheduler := changes.get(setting):
+            check_scheduler(setting, str(scheduler))
     return body
 
 
-def check_scheduler(name: str) -> None:
+def check_scheduler(setting: str, name: str) -> None:
     """Say that a scheduler is not installed here; placement may have its package.
 
     Raises BadInput for one that decides what no pool carries out.
@@ -157,7 +158,7 @@ def check_scheduler(name: str) -> None:
         )
     elif left := not_carried_out(own.decides):
         others = "`berth policies --pools` lists those of pools"
-        raise BadInput(f"scheduler: {name} decides {', '.join(left)}, as no pool can; {others}")
+        raise BadInput(f"{setting}: {name} decides {', '.join(left)}, as no pool can; {others}")
 
 
 def _pools(client: Api) -> list[Json]:

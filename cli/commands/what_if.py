@@ -86,7 +86,7 @@ def what_if(
     log = open_ledgers(ledgers, data)
     report = (lambda line: None) if as_json else report_line
     part, shadows = _read(log, _time(log, pool, begin, end, warm_up, jobs), report)
-    chosen = _chosen(part, policy or [shadow.policy for shadow in shadows] or [ALL])
+    chosen = _chosen(part, policy or _data_for(part, shadows) or [ALL])
     done = play(part, chosen.policies, chosen.schedulers, report)
     if svg is not None:
         from simulator.recorded.plot import draw
@@ -164,6 +164,20 @@ def _chosen(part: RecordedSlice, names: Sequence[str]) -> Chosen:
         else:
             chosen.policies.append(_policy(part, name))
     return chosen
+
+
+def _data_for(part: RecordedSlice, shadows: Sequence[ShadowRecord]) -> list[str]:
+    """Return the shadows that can be simulated on the recorded jobs, where they are not named."""
+    from shared.schedulers.registry import scheduler_classes
+    from simulator.recorded.league import unmet_need
+
+    def is_simulated(policy: str) -> bool:
+        scheduler = policy.removeprefix(IN_ROUNDS)
+        if scheduler == policy:
+            return True
+        return scheduler in scheduler_classes() and not unmet_need(part, scheduler)
+
+    return [shadow.policy for shadow in shadows if is_simulated(shadow.policy)]
 
 
 def _scheduler(name: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from cli.text.times import moment
 
+IN_ROUNDS = "rounds:"
 Json = dict[str, Any]
 Table = tuple[tuple[str, ...], list[tuple[object, ...]]]
 
@@ -32,12 +33,23 @@ def notes(document: Json) -> Iterator[str]:
         changes = document["policy_changes"]
         yield f"the policy changed {changes} times in this time: the replay has the last settings"
     for shadow in document["shadows"]:
-        yield (
-            f"shadow {shadow['policy']}: {shadow['orders']} recorded orders, Kendall's tau with"
-            f" the order in effect {shadow['agreement']:.2f} on average"
-        )
+        yield _shadow(shadow)
     for policy, reason in document["left_out"].items():
         yield f"not tried: {policy}: {reason}"
+
+
+def _shadow(shadow: Json) -> str:
+    name, count, agreement = shadow["policy"], shadow["orders"], shadow["agreement"]
+    if not name.startswith(IN_ROUNDS):
+        return (
+            f"shadow {name}: {count} recorded orders, Kendall's tau with the order in effect"
+            f" {agreement:.2f} on average"
+        )
+    refused = f"; {shadow['refused']} broke a rule or did not come" if shadow["refused"] else ""
+    return (
+        f"shadow {name}: {count} recorded proposals, {agreement:.0%} of the GPUs to the same jobs"
+        f" on the same types as in effect, on average{refused}"
+    )
 
 
 def _errors(errors: Json) -> str:

@@ -13,6 +13,7 @@ from services.placement.lane_signals import LaneSignals
 from services.placement.open_proposals import make_open_proposals
 from services.placement.open_rounds import solve_open_rounds
 from services.placement.refused_proposals import log_refused
+from services.placement.shadow_proposals import ShadowViews, make_shadow_proposals
 from services.placement.solver.process import Solver
 from shared.bus.hosting.host import run_service
 from shared.bus.hosting.probe import probe_lanes
@@ -57,12 +58,13 @@ def run(settings: Settings) -> None:
         metrics.propose_s.observe(answer.propose_ms / 1000)
 
     solver, rounds = Solver(), LaneSignals(RoundOpened, PoolConfigured)
-    proposals = LaneSignals(ProposalOpened, PoolConfigured)
+    proposals, shadows = LaneSignals(ProposalOpened, PoolConfigured), ShadowViews()
 
     def accepted(facts: list[Fact], parents: list[str], started_ns: int) -> None:
         observe(facts, parents, started_ns)
         rounds.accepted(facts)
         proposals.accepted(facts)
+        shadows.signals.accepted(facts)
         log_refused(facts)
 
     async def run_lane(lane: Lane[Pool]) -> None:
@@ -72,7 +74,8 @@ def run(settings: Settings) -> None:
         await asyncio.gather(
             watch(lane, heartbeats),
             solve_open_rounds(lane, solver, rounds, on_answer),
-            make_open_proposals(lane, proposals, on_proposal),
+            make_open_proposals(lane, proposals, on_proposal, on_view=shadows.note),
+            make_shadow_proposals(lane, shadows),
         )
 
     try:

@@ -20,6 +20,14 @@ PROGRAM = (sys.executable, "-m", "services.placement.proposals")
 log = logging.getLogger(__name__)
 
 OnProposal = Callable[[ProposalReady], None]
+OnView = Callable[[Lane[Pool], ProposalRequest, int, ProposalReady], None]
+"""Takes a view with its ms, and the proposal that was made of it."""
+
+
+def ignore_view(
+    lane: Lane[Pool], request: ProposalRequest, viewed_at: int, answer: ProposalReady
+) -> None:
+    """Take no view."""
 
 
 async def make_open_proposals(
@@ -27,6 +35,7 @@ async def make_open_proposals(
     signals: LaneSignals,
     on_proposal: OnProposal,
     program: Sequence[str] = PROGRAM,
+    on_view: OnView = ignore_view,
 ) -> None:
     """Have each open proposal of the lane made, and offer it; without one the last one stands.
 
@@ -46,11 +55,14 @@ async def make_open_proposals(
             open_ = lane.state.schedule.open
             rest_ms = 0 if open_ is None else open_.until - lane.now_ms()
             if open_ is not None and rest_ms > 0:
-                making = make_proposal(viewed(lane.state), open_.seq, child, rest_ms / 1000)
+                request = viewed(lane.state)
+                making = make_proposal(request, open_.seq, child, rest_ms / 1000)
                 answer = await while_open(lane, open_.seq, news, asyncio.ensure_future(making))
                 if answer is not None:
                     on_proposal(answer)
                     lane.offer(answer)
+                    if request is not None:
+                        on_view(lane, request, open_.at, answer)
     finally:
         await child.close()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from shared.contracts.schedules import GpusAllotted
+from shared.contracts.schedules import GpusAllotted, ShadowProposed
 from shared.ledger.decider import Fact
 
 log = logging.getLogger(__name__)
@@ -18,6 +18,9 @@ def log_refused(facts: Iterable[Fact]) -> None:
     """Log each refused proposal with its pool and the rule that it broke, and each missing one."""
     for fact in facts:
         event = fact.event
+        if isinstance(event, ShadowProposed) and (event.refused or event.failed):
+            extra = {"pool": event.pool, "reason": event.refused or event.failed}
+            log.warning("no proposal of a shadow, which has no effect", extra=extra)
         if not isinstance(event, GpusAllotted):
             continue
         if event.refused:

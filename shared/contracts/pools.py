@@ -259,6 +259,11 @@ class PoolSettings(Command):
         description="cluster s between two proposals of the scheduler; a tenth of it at least, "
         "where GPUs are free that it gave to no job",
     )
+    scheduler_shadow: Name | None = Field(
+        None,
+        description="scheduler that proposes on the same views without effect; beside the ranked "
+        "queue where the pool has no `scheduler`",
+    )
     half_life_s: float = Field(
         604800.0, gt=0, le=1e9, description="half-life of past usage in fair share, cluster s"
     )
@@ -476,6 +481,7 @@ class PoolConfigured(Event):
     packing: Packing = recorded("packing", "GPUs that workers alone and parts of GPUs get")
     scheduler: str | None = recorded("scheduler", "scheduler of types and numbers of GPUs")
     scheduler_round_s: float = recorded("scheduler_round_s", "cluster s between its proposals")
+    scheduler_shadow: str | None = recorded("scheduler_shadow", "scheduler without effect")
     half_life_s: float = recorded("half_life_s", "half-life of past usage, cluster s")
     tenant_floor: float = recorded("tenant_floor")
     spot_gpus: float | None = recorded("spot_gpus", "static spot quota, GPUs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from shared.contracts.base import JobId, Local, Model
-from shared.contracts.schedules import ProposalFailure
+from shared.contracts.schedules import ProposalFailure, ShadowComparison
 
 
 class ProposedNode(Model):
@@ -31,6 +31,23 @@ class ProposalReady(Local):
 
     at_seq: int = Field(description="seq of the record with the ProposalOpened that it answers")
     proposed: tuple[ProposedGpus, ...] = Field((), description="jobs with GPUs, by id")
+    memory: str = Field("{}", description="what the scheduler keeps for its next proposal, JSON")
+    refused: str = Field(
+        "", description="the scheduler and the rule that its proposal broke; empty: none"
+    )
+    failed: ProposalFailure = Field("", description="why there is no proposal; empty: there is one")
+    propose_ms: float = Field(0.0, ge=0, description="wall ms in the scheduler's process")
+
+
+class ShadowReady(Local):
+    """The proposal of a shadow, compared with what is in effect on its view."""
+
+    scheduler: str = Field(description="name of the shadow")
+    beside: str = Field("", description="scheduler in effect on the view; empty: the ranked queue")
+    viewed_at: int = Field(description="ms of the view")
+    compared: ShadowComparison = Field(
+        default_factory=ShadowComparison, description="what it would do, beside what is done"
+    )
     memory: str = Field("{}", description="what the scheduler keeps for its next proposal, JSON")
     refused: str = Field(
         "", description="the scheduler and the rule that its proposal broke; empty: none"

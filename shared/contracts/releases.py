@@ -24,7 +24,7 @@ events that no earlier release can read."""
 LATE_BACKENDS: Final = frozenset({"kubernetes", "ray"})
 """Backends that no earlier release can read."""
 
-LATE_SETTINGS: Final = ("packing", "scheduler")
+LATE_SETTINGS: Final = ("packing", "scheduler", "scheduler_shadow")
 """Settings whose default is as before; with another value services write events that no earlier
 release can read, or folds as they do."""
 

@@ -41,7 +41,12 @@ def document_of(
         "fidelity": asdict(done.fidelity),
         "rows": [asdict(row) for row in done.rows],
         "shadows": [
-            {"policy": one.policy, "orders": one.orders, "agreement": one.agreement}
+            {
+                "policy": one.policy,
+                "orders": one.orders,
+                "agreement": one.agreement,
+                "refused": one.refused,
+            }
             for one in shadows
         ],
         "left_out": dict(left_out_policies),

@@ -31,6 +31,7 @@ REPLAYED: dict[str, object] = {
     "backends": ("virtual",),
     "solver": "greedy",
     "shadows": (),
+    "scheduler_shadow": None,
     "tenants": (),
     "rank_ms": 0,
     "settle_ms": 1,

@@ -25,6 +25,7 @@ from services.placement.core.pool.evolve import evolve
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.timing import due_at
 from services.placement.core.scheduled.allot import apply_proposal
+from services.placement.core.scheduled.shadow import note_shadow
 from shared.contracts.admission import (
     ArrayAccepted,
     ArrayEnded,
@@ -39,7 +40,7 @@ from shared.contracts.node_problems import NodeProblemsReported
 from shared.contracts.nodes import CordonNode, DeclareNodeLost, DrainNode, UncordonNode
 from shared.contracts.placement import JobHeld, JobPlaced
 from shared.contracts.pools import PoolConfigured
-from shared.contracts.proposals import ProposalReady
+from shared.contracts.proposals import ProposalReady, ShadowReady
 from shared.contracts.ranking import QueueRanked
 from shared.contracts.reports import NodesHeard, NodesSilent
 from shared.contracts.reranking import QueueReranked
@@ -177,6 +178,8 @@ def on_other(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
             yield from apply_answer(pool, message, now)
         case ProposalReady() as message:
             yield from apply_proposal(pool, message, now)
+        case ShadowReady() as message:
+            yield from note_shadow(pool, message)
         case Undecodable() as message:
             yield item.decision(message.rejection())
 

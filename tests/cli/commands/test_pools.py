@@ -68,6 +68,7 @@ def test_values_are_json_or_words_and_lists_may_have_commas() -> None:
         ("rank=5", "unknown setting: rank; one of allow_injection, assumed_restart_s, "),
         ("terminal=yes", "unknown setting: terminal; terminals is allowed, and "),
         ("pool=other", "unknown setting: pool; "),
+        ("scheduler_shadow=muri", "^scheduler_shadow: muri decides neighbours, as no pool can"),
         ("scheduler=muri", "^scheduler: muri decides neighbours, as no pool can; `berth policies"),
         ("rank_ms=-1", "^rank_ms: -1; greater than or equal to 0 is allowed$"),
         ("stop_after_s=3", "^stop_after_s: 3; greater than or equal to 5 or 'keep' is allowed$"),

@@ -60,7 +60,10 @@ DOCUMENT: dict[str, Any] = {
             ],
         }
     ],
-    "shadows": [{"policy": "las", "orders": 12, "agreement": 0.456}],
+    "shadows": [
+        {"policy": "las", "orders": 12, "agreement": 0.456, "refused": 0},
+        {"policy": "rounds:gavel", "orders": 9, "agreement": 0.754, "refused": 2},
+    ],
     "left_out": {"fair_share": "orders as fcfs does"},
 }
 
@@ -75,6 +78,8 @@ def test_notes_say_how_far_the_replay_is_to_be_believed() -> None:
     assert "not counted: 4 still running" in text
     assert "2 counted jobs were cancelled: they run as long as they did" in text
     assert any(line.startswith("shadow las: 12 recorded orders") for line in text)
+    (proposed,) = [line for line in text if line.startswith("shadow rounds:gavel: 9 recorded")]
+    assert "75% of the GPUs" in proposed and proposed.endswith("; 2 broke a rule or did not come")
     assert text[-1] == "not tried: fair_share: orders as fcfs does"
 
 

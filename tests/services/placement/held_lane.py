@@ -1,4 +1,4 @@
-"""What the tasks of a lane use of it, over the pool of a test."""
+"""A lane over the pool of a test, for the tasks of lanes."""
 
 from __future__ import annotations
 

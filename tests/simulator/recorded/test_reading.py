@@ -9,6 +9,7 @@ import pytest
 from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.ranking import ShadowRanked
+from shared.contracts.schedules import ShadowComparison, ShadowProposed
 from simulator.recorded.pool import RecordedPool, TooManyJobs
 from simulator.recorded.reading import UnknownPool, lane_of, read_pool, read_shadows
 from tests.simulator.recorded.past import POOL, PoolLedger, at, three_jobs
@@ -75,6 +76,16 @@ def test_shadows_are_those_that_ranked_in_the_time() -> None:
     ):
         order = ShadowRanked(pool=POOL, policy=policy, top=(), agreement=agreement)
         writer.write([order], at=at(seconds))
+    placement = LedgerWriter(broker, "placement", 2)
+    proposed = ShadowProposed(pool=POOL, scheduler="gavel", number=1, until=0)
+    for seconds, share in ((10, 0.0), (20, 0.5), (30, 1.0)):
+        own = {"compared": ShadowComparison(agreement=share)}
+        placement.write([proposed.model_copy(update=own)], at=at(seconds))
+    placement.write([proposed.model_copy(update={"refused": "no"})], at=at(40))
     shadows = asyncio.run(read_shadows(MemoryLog(broker), POOL, at(20), at(50)))
-    assert [(one.policy, one.orders) for one in shadows] == [("las", 2), ("learned:berth", 1)]
-    assert shadows[0].agreement == pytest.approx(0.6)
+    assert [(one.policy, one.orders, one.refused) for one in shadows] == [
+        ("las", 2, 0),
+        ("learned:berth", 1, 0),
+        ("rounds:gavel", 2, 1),
+    ]
+    assert [one.agreement for one in shadows] == pytest.approx([0.6, 1.0, 0.75])

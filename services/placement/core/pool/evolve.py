@@ -53,7 +53,7 @@ from shared.contracts.placement import (
     RoundOpened,
 )
 from shared.contracts.pools import PoolConfigured
-from shared.contracts.schedules import GpusAllotted, ProposalOpened
+from shared.contracts.schedules import GpusAllotted, ProposalOpened, ShadowProposed
 from shared.ledger.answers import fold_answer
 from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, note_clock_step
 
@@ -67,6 +67,7 @@ FOLDS: dict[type[Event], EventFold[Pool]] = {
     RanksChanged: fold_queue.change_ranks,
     ProposalOpened: fold_queue.open_proposal,
     GpusAllotted: fold_queue.note_allotments,
+    ShadowProposed: fold_queue.note_shadow,
     RoundOpened: fold_queue.open_round,
     RoundEnded: fold_queue.end_round,
     JobPlaced: fold_gangs.place,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.placement.core.pool.node import Machine, Node, NotedSilence
 from services.placement.core.pool.queue_order import rebuild_queue
-from services.placement.core.pool.schedule import Schedule
+from services.placement.core.pool.schedule import Schedule, Shadow
 from services.placement.core.pool.state import Pool
 from shared.contracts.gang_needs import GPU, kind_of
 from shared.contracts.injections import FaultInjected, InjectionEnded
@@ -43,6 +43,8 @@ def configure(pool: Pool, event: PoolConfigured, fact: Fact) -> None:
     pool.loss.settle(fact.at, pool.loss_share)
     if pool.settings is not None and pool.settings.scheduler != event.scheduler:
         pool.schedule = Schedule(number=pool.schedule.number)
+    if pool.settings is not None and pool.settings.scheduler_shadow != event.scheduler_shadow:
+        pool.shadow = Shadow(number=pool.shadow.number)
     pool.settings = event
     terms = fold_terms(pool.terms[-1] if pool.terms else None, event, fact.seq, fact.index)
     if terms not in pool.terms[-1:]:

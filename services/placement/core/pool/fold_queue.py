@@ -6,7 +6,7 @@ from services.placement.core.pool.job import Job
 from services.placement.core.pool.overdue import note_overdue
 from services.placement.core.pool.queue_order import apply_ranks
 from services.placement.core.pool.ranks import NamedOrder, Ranks, named_order
-from services.placement.core.pool.schedule import Allotted, OpenProposal, Schedule
+from services.placement.core.pool.schedule import Allotted, OpenProposal, Schedule, Shadow
 from services.placement.core.pool.shape import shape_of, tier_of
 from services.placement.core.pool.state import OpenRound, Pool
 from services.placement.core.pool.transferred import take_over
@@ -22,7 +22,7 @@ from shared.contracts.placement import (
     RoundEnded,
     RoundOpened,
 )
-from shared.contracts.schedules import AllottedGpus, GpusAllotted, ProposalOpened
+from shared.contracts.schedules import AllottedGpus, GpusAllotted, ProposalOpened, ShadowProposed
 from shared.ledger.decider import Fact
 
 BACKOFF_MS = 500
@@ -150,6 +150,10 @@ def note_allotments(pool: Pool, event: GpusAllotted, fact: Fact) -> None:
 def allotted_of(own: AllottedGpus) -> Allotted:
     nodes = tuple((node.node_id, node.workers) for node in own.nodes)
     return Allotted(own.gpu_type, own.workers, nodes)
+
+
+def note_shadow(pool: Pool, event: ShadowProposed, fact: Fact) -> None:
+    pool.shadow = Shadow(event.scheduler, event.number, event.until, event.memory)
 
 
 def open_proposal(pool: Pool, event: ProposalOpened, fact: Fact) -> None:

@@ -69,6 +69,18 @@ class Schedule:
 
 
 @dataclass(slots=True)
+class Shadow:
+    """The last proposal of a scheduler that has no effect."""
+
+    scheduler: str = ""
+    number: int = 0
+    until: int = 0
+    """ms, before which none follows."""
+    memory: str = "{}"
+    """JSON"""
+
+
+@dataclass(slots=True)
 class RecentNeeds:
     """The needs of the workers that were placed last, of a pool that packs by fragments."""
 

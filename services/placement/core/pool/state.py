@@ -13,7 +13,7 @@ from services.placement.core.pool.loss_budget import MILLI, LossAccount, LossBud
 from services.placement.core.pool.node import Node
 from services.placement.core.pool.queue import EquivalenceClass, Queue, bucket_of
 from services.placement.core.pool.ranks import NamedOrder, Ranks
-from services.placement.core.pool.schedule import RecentNeeds, Schedule
+from services.placement.core.pool.schedule import RecentNeeds, Schedule, Shadow
 from services.placement.core.pool.settings import times_of
 from services.placement.core.pool.shape import Shape, Slot
 from shared.contracts.clocks import ClockStepped
@@ -124,6 +124,7 @@ class Pool:
     """The cost of stops by rank and of migrations."""
     schedule: Schedule = field(default_factory=Schedule)
     """The last proposal of the pool's scheduler."""
+    shadow: Shadow = field(default_factory=Shadow)
     recent_needs: RecentNeeds = field(default_factory=RecentNeeds)
     arrays: dict[str, None] = field(default_factory=dict)
     """Arrays that have not ended and have a recorded program."""

@@ -100,7 +100,7 @@ def test_a_pool_of_an_earlier_release_holds_what_that_cannot_read() -> None:
     late = UpdatePool(pool="gpu", backends=("kubernetes",))
     assert denial_of(late, OLD) == "upgrade_not_finished"
     assert isinstance(decide_update(view_of(POOL), late), Grant)
-    for setting in ({"scheduler": "gavel"}, {"packing": "fragments"}):
+    for setting in ({"scheduler": "gavel"}, {"scheduler_shadow": "afs"}, {"packing": "fragments"}):
         under = UpdatePool.model_validate({"pool": "gpu", **setting})
         assert denial_of(under, OLD) == "upgrade_not_finished"
         assert isinstance(decide_update(view_of(POOL), under), Grant)
