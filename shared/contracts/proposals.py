@@ -36,6 +36,11 @@ class ProposalReady(Local):
         "", description="the scheduler and the rule that its proposal broke; empty: none"
     )
     failed: ProposalFailure = Field("", description="why there is no proposal; empty: there is one")
+    wake_s: float | None = Field(
+        None,
+        description="cluster s, when the scheduler has to decide again though nothing happened; "
+        "absent: not before its round ends",
+    )
     propose_ms: float = Field(0.0, ge=0, description="wall ms in the scheduler's process")
 
 

@@ -8,6 +8,7 @@ simulation calls `request.propose_now` at the same instant.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from services.placement.core.pool.state import Pool
@@ -87,7 +88,21 @@ def apply_proposal(pool: Pool, message: ProposalReady, now: int) -> Iterator[Dec
     if refused:
         yield recorded(pool, now, refused=refused)
     else:
-        yield recorded(pool, now, allotted, message.memory)
+        yield recorded(
+            pool, now, allotted, message.memory, rest_ms=until_next_ms(pool, message, now)
+        )
+
+
+def until_next_ms(pool: Pool, message: ProposalReady, now: int) -> int:
+    """Return the ms until the next proposal: a round, or less where the scheduler wakes before.
+
+    It is a part of a round at least: a timer of seconds would have a proposal for each of them.
+    """
+    whole = round_ms(pool)
+    if message.wake_s is None:
+        return whole
+    wake_ms = math.ceil(message.wake_s / pool.time_scale * 1000) - now
+    return min(whole, max(wake_ms, whole // EARLY_PARTS, 1))
 
 
 def without_proposal(pool: Pool, failed: ProposalFailure, now: int) -> Decision:
@@ -106,7 +121,9 @@ def recorded(
     *,
     refused: str = "",
     kept: ProposalFailure = "",
+    rest_ms: int | None = None,
 ) -> Decision:
+    """Return the event; `rest_ms` until the next proposal, by default a round."""
     return Decision(
         construct(
             GpusAllotted,
@@ -114,7 +131,7 @@ def recorded(
             scheduler=scheduler_of(pool),
             number=pool.schedule.number + 1,
             allotted=allotted,
-            until=now + round_ms(pool),
+            until=now + (round_ms(pool) if rest_ms is None else rest_ms),
             memory=memory,
             refused=refused,
             kept=kept,

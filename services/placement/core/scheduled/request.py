@@ -56,7 +56,8 @@ def answer_to(request: ProposalRequest) -> ProposalReady:
     """Return the proposal of the scheduler; what breaks a rule is refused whole, and named."""
     name, memory = request.scheduler, json.loads(request.memory)
     try:
-        proposed = proposed_gpus(carried_out(scheduler_of(name)), request, memory)
+        scheduler = carried_out(scheduler_of(name))
+        proposal = proposal_of(scheduler, request, memory)
         text = json.dumps(memory, sort_keys=True)
         if len(text) > MEMORY_BYTES:
             raise ValueError(f"memory of {len(text)} bytes, must be at most {MEMORY_BYTES}")
@@ -64,7 +65,12 @@ def answer_to(request: ProposalRequest) -> ProposalReady:
         reason = (str(error) or type(error).__name__)[:REASON_CHARS]
         refused = reason if name in reason else f"scheduler {name}: {reason}"
         return ProposalReady(at_seq=request.at_seq, refused=refused)
-    return ProposalReady(at_seq=request.at_seq, proposed=proposed, memory=text)
+    return ProposalReady(
+        at_seq=request.at_seq,
+        proposed=proposed_gpus(scheduler, request.view, proposal),
+        memory=text,
+        wake_s=proposal.wake_s,
+    )
 
 
 def carried_out(scheduler: Hooks) -> Hooks:
@@ -74,15 +80,20 @@ def carried_out(scheduler: Hooks) -> Hooks:
     return scheduler
 
 
-def proposed_gpus(
-    scheduler: Hooks, request: ProposalRequest, memory: dict[str, Any]
-) -> tuple[ProposedGpus, ...]:
-    """Return the GPUs of each job by id; `memory` is changed. Raises ValueError on nonsense."""
+def proposal_of(scheduler: Hooks, request: ProposalRequest, memory: dict[str, Any]) -> Proposal:
+    """Return the proposal; `memory` is changed. Raises ValueError on nonsense."""
     view = shown(request, scheduler.most_waiting)
     proposal = Proposal(request.scheduler, {})
     if view.nodes and view.jobs:
         proposal = propose(scheduler, view, memory)
     check(view, proposal)
+    return proposal
+
+
+def proposed_gpus(
+    scheduler: Hooks, view: ClusterView, proposal: Proposal
+) -> tuple[ProposedGpus, ...]:
+    """Return the GPUs of each job by id, with their nodes where the scheduler decides these."""
     chooses_nodes = NODES in scheduler.decides
     return tuple(
         ProposedGpus(

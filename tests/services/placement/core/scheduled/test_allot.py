@@ -182,3 +182,15 @@ def test_allotments_of_another_scheduler_do_not_stand() -> None:
     assert not pool.state.schedule.allotted
     assert opened(pool)[-1].scheduler == "afs"
     assert pool.job("one").phase == "running"
+
+
+@pytest.mark.parametrize(
+    ("wake_s", "rest_s"), [(None, 360), (100.0, 100), (1.0, 36), (-5.0, 36), (9e9, 360)]
+)
+def test_a_scheduler_decides_again_when_it_wakes_a_tenth_of_a_round_later_at_least(
+    wake_s: float | None, rest_s: int
+) -> None:
+    pool = unanswered()
+    until = None if wake_s is None else pool.now / 1000 + wake_s
+    (event,) = only(GpusAllotted, pool.feed(pool.an("local", answer(pool, wake_s=until))))
+    assert event.until - pool.now == pytest.approx(rest_s * 1000, abs=1)
