@@ -102,5 +102,5 @@ def test_a_job_that_cannot_move_keeps_no_other_waiting_for_its_node() -> None:
         chosen.update(one=(("a", 3),), two=(("b", 3),))
         pool.submit(job("two", 3, mem_gib=40))
         events = next_round(pool)
-    assert only(JobMigrated, events) == only(JobPreempted, events) == []
+    assert not only(JobMigrated, events) and not only(JobPreempted, events)
     assert (workers_on(pool, "one"), workers_on(pool, "two")) == ({"b": 1}, {"c": 1})
