@@ -15,6 +15,7 @@ from typing import Any
 from benchmarks.parts.chaos.api_probe import ApiProbe
 from benchmarks.parts.chaos.burst import waits_s
 from benchmarks.parts.chaos.loaded_stack import LoadedStack, loaded_stack
+from benchmarks.parts.chaos.slices import begin_slice, goals_of, read_slices, write_slices
 from benchmarks.parts.chaos.soak import MemorySamples, error_lines
 from benchmarks.parts.chaos.verdict import check_installation
 from benchmarks.parts.command import Json, serve
@@ -23,7 +24,6 @@ from benchmarks.parts.result import finish
 from benchmarks.parts.soak.clients import SoakClients, prepare_clients
 from benchmarks.parts.soak.load import LOAD, disturb
 from benchmarks.parts.soak.page import PLOT, draw, render_page
-from benchmarks.parts.soak.slices import begin_slice, goals_of, read_slices, write_slices
 from benchmarks.parts.stack import AWAITED, inventory, prepare, started
 from cli.demo.engines import engine_ports, engine_programs
 from infra.supervisor import supervise

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from benchmarks.parts.soak.page import PLOT, draw, render_page
-from benchmarks.parts.soak.slices import (
+from benchmarks.parts.chaos.slices import (
     begin_slice,
     goals_of,
     growth_mib_per_h,
     read_slices,
     write_slices,
 )
+from benchmarks.parts.soak.page import PLOT, draw, render_page
 
 
 def a_slice(first_mib: float = 100.0, per_h: float = 0.0, **changes: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.parts.chaos import service_figures
 from benchmarks.parts.chaos.figures import Figures, Measurement, shortfall, together
-from benchmarks.parts.soak.slices import LAST, MOST_MIB_PER_H, growth_mib_per_h
+from benchmarks.parts.chaos.slices import LAST, MOST_MIB_PER_H, growth_mib_per_h
 
 FILES = {"soak": "soak.json", "flood": "flood.json"}
 SOAK_PER_S = 20.0

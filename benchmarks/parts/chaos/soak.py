@@ -16,8 +16,8 @@ from benchmarks.parts.chaos import faults
 from benchmarks.parts.chaos.loaded_stack import LoadedStack
 from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.chaos.result_file import ResultFile
+from benchmarks.parts.chaos.slices import SETTLED, THIRD_PARTY
 from benchmarks.parts.command import Json
-from benchmarks.parts.soak.slices import SETTLED, THIRD_PARTY
 from benchmarks.parts.stack import Bench
 
 SAMPLE_S = 10.0

@@ -7,8 +7,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from benchmarks.parts.chaos.slices import growth_mib_per_h
 from benchmarks.parts.markdown import table
-from benchmarks.parts.soak.slices import growth_mib_per_h
 
 PLOT = "soak.svg"
 HEAD = """# A soak in slices
