@@ -17,9 +17,11 @@ from cli.text.times import clock
 
 if TYPE_CHECKING:
     from cli.stack.archived import PartitionStatus
+    from cli.stack.checkpoints import LaneCheckpoint
     from cli.stack.trimmed import TrimStep
     from infra.supervisor.running import RunningStack
     from shared.ledger.partition import TP
+    from shared.process.progress import ReportLine
 
 ledgers = typer.Typer(no_args_is_help=True, help="The archive of ledgers and their inputs.")
 Topic = Annotated[
@@ -95,24 +97,43 @@ def trim(
 
 
 @ledgers.command()
-def checkpoint(as_json: AsJson = False, data: Data = None) -> None:
+def checkpoint(
+    service: Annotated[
+        str, typer.Option(help="Only this service, by the BERTH_ variables of its container.")
+    ] = "",
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
     """Fold every ledger with this code beside the running services, before `berth restart`.
 
     After an upgrade that folds differently a service without it folds its ledger from 0.
     """
+    with working("folding", as_json) as progress:
+        done = _checkpoints_of_service(service, progress) if service else _all(data, progress)
+    if as_json:
+        emit([row.as_json() for row in done])
+        return
+    names = ("ledger", "partition", "seq", "records", "wall_s")
+    table(CHECKPOINT_COLUMNS, ([row.as_json()[name] for name in names] for row in done))
+
+
+def _all(data: Path | None, report_progress: ReportLine) -> list[LaneCheckpoint]:
     from cli.stack.checkpoints import checkpoint as make_checkpoints
     from infra.supervisor.running import load
 
     stack = load(data_dir(data))
     if not stack.durable:
         raise Refused("the embedded broker keeps its log in memory: there is nothing to fold later")
-    with working("folding", as_json) as progress:
-        done = make_checkpoints(stack, progress)
-    if as_json:
-        emit([row.as_json() for row in done])
-        return
-    names = ("ledger", "partition", "seq", "records", "wall_s")
-    table(CHECKPOINT_COLUMNS, ([row.as_json()[name] for name in names] for row in done))
+    return make_checkpoints(stack, report_progress)
+
+
+def _checkpoints_of_service(service: str, report_progress: ReportLine) -> list[LaneCheckpoint]:
+    import os
+
+    from cli.stack.checkpoints import checkpoint_service
+    from shared.process.settings import Settings, read_settings
+
+    return checkpoint_service(service, read_settings(Settings, os.environ), report_progress)
 
 
 def _step(step: TrimStep) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.errors import Refused
+from cli.errors import BadInput, Refused
 from infra.supervisor.running import RunningStack
 from services.access.core.decide import Access
 from services.admission.core.decide import Admission
@@ -29,6 +29,7 @@ from shared.bus.logs.log import Log
 from shared.ledger.decider import Decider
 from shared.ledger.reader import Cursor
 from shared.process.progress import ReportLine
+from shared.process.settings import Settings
 
 DECIDERS: tuple[Callable[[], Decider[Any]], ...] = (
     Access,
@@ -76,11 +77,48 @@ async def _checkpoint(stack: RunningStack, report_line: ReportLine) -> list[Lane
     try:
         for make in DECIDERS:
             folders = folders_of(stack.state, make().ledger)
-            for lane in range(partitions_of(make().ledger, stack.partitions)):
-                report_line(f"{make().ledger}, lane {lane}")
-                done.append(await checkpoint_lane(make(), lane, log, folders))
+            done += await _checkpoint_lanes(make, stack.partitions, log, folders, report_line)
     finally:
         await log.stop()
+    return done
+
+
+def checkpoint_service(
+    ledger: str, settings: Settings, report_line: ReportLine
+) -> list[LaneCheckpoint]:
+    """Fold the ledger of one decider by the settings that it starts with, into its own folder.
+
+    For containers, each of which has one service. Raises BadInput for a service without a ledger.
+    """
+    deciders = {make().ledger: make for make in DECIDERS}
+    if ledger not in deciders:
+        raise BadInput(f"--service {ledger}: has no ledger; these have: {', '.join(deciders)}")
+    log = with_archive(KafkaLog(settings.connection, client="berth-checkpoint"), settings.archive)
+    settings.data.mkdir(parents=True, exist_ok=True)
+
+    async def fold() -> list[LaneCheckpoint]:
+        await log.start()
+        try:
+            return await _checkpoint_lanes(
+                deciders[ledger], settings.partitions, log, [settings.data], report_line
+            )
+        finally:
+            await log.stop()
+
+    return asyncio.run(fold())
+
+
+async def _checkpoint_lanes(
+    make: Callable[[], Decider[Any]],
+    partitions: int,
+    log: Log,
+    folders: Sequence[Path],
+    report_line: ReportLine,
+) -> list[LaneCheckpoint]:
+    done: list[LaneCheckpoint] = []
+    for lane in range(partitions_of(make().ledger, partitions)):
+        report_line(f"{make().ledger}, lane {lane}")
+        done.append(await checkpoint_lane(make(), lane, log, folders))
     return done
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from infra.compose import archive, project
 from infra.compose import secrets as compose_secrets
@@ -18,6 +18,7 @@ from infra.compose.opening import JOIN_TOKEN, open_up
 from infra.machine.process import DidNotStart
 from infra.standins.build import ensure
 from infra.supervisor.running import FILE, OPERATOR_KEY, RunningStack
+from infra.supervisor.stack import SERVICES
 from shared.process.progress import ReportLine
 
 
@@ -47,6 +48,26 @@ def prepare(report_line: ReportLine) -> None:
     archive.claim(settings, archive.known())
     for line in ensure(settings, report_line):
         report_line(f"STAND-IN {line}")
+
+
+def checkpoint(report_line: ReportLine) -> None:
+    """Build the image of this code, and let it fold the ledgers beside the running services."""
+    compose = project.compose_command()
+    prepare(report_line)
+    project.run([*compose, "build", "access"])
+    for command in checkpoint_commands(compose):
+        project.run(command)
+
+
+def checkpoint_commands(compose: Sequence[str]) -> list[list[str]]:
+    """Return a command per decider: a container of the new image with its data, beside it."""
+    fold = ["-m", "cli", "ledgers", "checkpoint", "--service"]
+    beside = ["run", "--rm", "--no-deps", "-T", "--entrypoint", "python"]
+    return [
+        [*compose, *beside, service.name, *fold, service.name]
+        for service in SERVICES
+        if service.decides
+    ]
 
 
 def down(volumes: bool) -> None:
@@ -87,6 +108,7 @@ def main() -> None:
     commands.add_parser("prepare", help="create the secrets and the images that no registry has")
     commands.add_parser("open", help="create the first key and the pools of started containers")
     commands.add_parser("load", help="submit a synthetic workload as events and wait for its end")
+    commands.add_parser("checkpoint", help="fold the ledgers with the code of a new image")
     ends = commands.add_parser("down", help="stop and remove the containers")
     ends.add_argument(
         "--volumes", action="store_true", help="also remove all data, secrets and the key"
@@ -99,6 +121,9 @@ def main() -> None:
             return
         if options.command == "prepare":
             prepare(_say)
+            return
+        if options.command == "checkpoint":
+            checkpoint(_say)
             return
         if options.command == "load":
             project.run([*project.compose_command(), "--profile", "load", "run", "--rm", "load"])
