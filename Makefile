@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help install train left-out results compare chaos chaos-checks soak dev demo tracing test test-fast test-parts test-long lint lock agent contracts metrics screenshots \
-	zipkin kafka kubernetes certificates secrets compose-up compose-checkpoint compose-load compose-test compose-down audit sbom fuzz clean \
+	zipkin kafka kubernetes certificates secrets compose-up compose-broker compose-checkpoint compose-load compose-test compose-down audit sbom fuzz clean \
 	style types rules collected tests
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -202,6 +202,9 @@ compose-up: install ## Start docker-compose.yml, with stand-ins where no image r
 
 compose-checkpoint: install ## Before compose-up with new code: build its image and fold the ledgers beside the running services.
 	@$(BIN)/python -m infra.compose checkpoint
+
+compose-broker: install ## Start the broker and its topics alone, for berth restore --into .berth/compose.
+	@$(BIN)/python -m infra.compose broker
 
 compose-load: install ## Submit LOAD_JOBS= synthetic jobs by event to the containers of compose-up.
 	@$(BIN)/python -m infra.compose load

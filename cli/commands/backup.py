@@ -52,7 +52,11 @@ def backup(
 
 def restore(
     folder: Annotated[Path, typer.Argument(help="Directory of a backup.")],
-    data: Annotated[Path, typer.Option(help="New data directory.")],
+    data: Annotated[Path | None, typer.Option(help="New data directory of `berth up`.")] = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(help="Data directory of a stack whose broker runs, empty, without services."),
+    ] = None,
     archive: Annotated[
         str,
         typer.Option(
@@ -61,26 +65,52 @@ def restore(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Restore a backup into a new data directory; start it with `berth up`."""
+    """Restore a backup into a new data directory; start it with `berth up`.
+
+    With --into the records go into the Kafka of containers, of a cluster, or of your own, in which
+    the step `topics` has made the topics.
+    """
     from shared.backup.files import BadBackup, open_backup
     from shared.ledger.errors import ArchiveUnreachable, BadArchive
 
-    if data.exists() and any(data.iterdir()):
+    if (data is None) == (into is None):
+        raise BadInput("either --data or --into is needed")
+    if data is not None and data.exists() and any(data.iterdir()):
         raise Refused(f"{data}: directory is not empty; choose a new one")
     try:
         manifest = open_backup(folder)
     except BadBackup as error:
         raise BadInput(str(error)) from None
+    stack = None if into is None else _running(into, manifest)
     records = manifest.records + manifest.archived
     source = _opened(archive, manifest)
     if not as_json:
         report_line(f"restoring {records} records")
     try:
-        _restored(folder, data, manifest, source)
+        if stack is not None:
+            _load(stack, folder, manifest.tenants, source)
+        elif data is not None:
+            _restored(folder, data, manifest, source)
     except (BadBackup, BadArchive, ArchiveUnreachable) as error:
         raise Refused(str(error)) from None
-    result = {"data": str(data), "records": records}
-    report(as_json, result, f"restored; start it with `berth up --broker kafka --data {data}`")
+    result = {"data": str(data or into), "records": records}
+    start = f"start it with `berth up --broker kafka --data {data}`"
+    report(as_json, result, f"restored; {start if data else 'start the services'}")
+
+
+def _running(data: Path, manifest: BackupManifest) -> RunningStack:
+    """Return the stack whose broker gets the records. Raises BadInput for one that cannot."""
+    from infra.supervisor.running import load
+
+    stack = load(data)
+    if not stack.durable:
+        raise BadInput("--into: the embedded broker keeps its log in memory")
+    if stack.partitions != manifest.partitions:
+        raise BadInput(
+            f"--into: {stack.partitions} partitions; the backup has {manifest.partitions}, and a"
+            " pool keeps its lane"
+        )
+    return stack
 
 
 def _opened(archive: str, manifest: BackupManifest) -> Archive | None:

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from infra.compose import archive, project
 from infra.compose import secrets as compose_secrets
 from infra.compose.containers import wait_well
-from infra.compose.opening import JOIN_TOKEN, open_up
+from infra.compose.opening import JOIN_TOKEN, open_up, running_stack
 from infra.machine.process import DidNotStart
 from infra.standins.build import ensure
-from infra.supervisor.running import FILE, OPERATOR_KEY, RunningStack
+from infra.supervisor.running import FILE, OPERATOR_KEY, RunningStack, save
 from infra.supervisor.stack import SERVICES
 from shared.process.progress import ReportLine
 
@@ -48,6 +48,18 @@ def prepare(report_line: ReportLine) -> None:
     archive.claim(settings, archive.known())
     for line in ensure(settings, report_line):
         report_line(f"STAND-IN {line}")
+
+
+def start_broker(report_line: ReportLine) -> RunningStack:
+    """Start broker and topics alone, for `berth restore --into`."""
+    compose = project.compose_command()
+    prepare(report_line)
+    project.run([*compose, "build", "access"])
+    project.run([*compose, "up", "--detach", "--no-build", "broker", "topics"])
+    wait_well(("broker", "topics"))
+    stack = running_stack(project.variables())
+    save(stack)
+    return stack
 
 
 def checkpoint(report_line: ReportLine) -> None:
@@ -108,6 +120,7 @@ def main() -> None:
     commands.add_parser("prepare", help="create the secrets and the images that no registry has")
     commands.add_parser("open", help="create the first key and the pools of started containers")
     commands.add_parser("load", help="submit a synthetic workload as events and wait for its end")
+    commands.add_parser("broker", help="start the broker alone, with its topics, for a restore")
     commands.add_parser("checkpoint", help="fold the ledgers with the code of a new image")
     ends = commands.add_parser("down", help="stop and remove the containers")
     ends.add_argument(
@@ -121,6 +134,10 @@ def main() -> None:
             return
         if options.command == "prepare":
             prepare(_say)
+            return
+        if options.command == "broker":
+            stack = start_broker(_say)
+            _say(f"restore  .venv/bin/berth restore BACKUP --into {stack.data_dir}")
             return
         if options.command == "checkpoint":
             checkpoint(_say)

@@ -31,6 +31,7 @@ def stack_of(options: argparse.Namespace) -> RunningStack:
         postgres="",
         is_postgres_external=True,
         otlp="",
+        archive=options.archive,
         state=folder,
         work=folder,
         ports={},
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--gateway", required=True, help="https address of the gateway")
     parser.add_argument("--llm", default="", help="https address of the throttle")
     parser.add_argument("--ca", type=Path, required=True, help="authority of the gateway")
+    parser.add_argument("--archive", default="", help="as ARCHIVE, with files of this machine")
     parser.add_argument("--partitions", type=int, default=LANES)
     options = parser.parse_args(arguments)
     options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
