@@ -10,7 +10,7 @@ from services.priority.core.caches.order_cache import OrderCache
 from services.priority.core.caches.running_order import RunningOrder
 from services.priority.core.history.accuracy import Accuracy
 from services.priority.core.history.coverage import Coverage
-from services.priority.core.history.distributions import History
+from services.priority.core.history.history import History
 from services.priority.core.history.intervals import IntervalCalibration
 from services.priority.core.history.open_estimates import OpenEstimates
 from services.priority.core.queue.queue_view import Clock, QueueView, view_of

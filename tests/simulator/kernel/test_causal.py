@@ -8,7 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from services.priority.core.history.distributions import CUT_SHORT_S, Floats, History
+from services.priority.core.history.distributions import CUT_SHORT_S, Floats
+from services.priority.core.history.history import History
 from simulator.kernel.causal import distributions_of
 from simulator.kernel.work import build_work
 from simulator.workload.jobs import columns_from

@@ -8,7 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from services.priority.core.history.distributions import CUT_SHORT_S, History
+from services.priority.core.history.distributions import CUT_SHORT_S
+from services.priority.core.history.history import History
 from services.priority.core.history.job_groups import groups
 from simulator.kernel.warm import learn_counts
 from simulator.kernel.work import build_work

@@ -14,15 +14,11 @@ from __future__ import annotations
 
 import math
 import types
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from services.priority.core.history.job_groups import GroupRows, HistoryGroup, KindOfJob, groups
 
 T = TypeVar("T")
 Floats: TypeAlias = NDArray[np.float64]
@@ -158,16 +154,10 @@ def gittins_of(p: list[float], attained_s: float) -> float:
 
 PRIOR: Floats = np.zeros(BINS)
 fill_prior(PRIOR)
-QUANTILES = (0.1, 0.5, 0.9)
-_VALUES_S: list[float] = VALUES.tolist()
 
 SMOOTHED: Floats = np.diag(np.full(BINS, 0.5))
 SMOOTHED += np.diag(np.full(BINS - 1, 0.25), 1) + np.diag(np.full(BINS - 1, 0.25), -1)
 """Counts that `add_sample` adds for each bin, without those beyond the first or the last."""
-
-KEEP, TRUSTED, COUNTS = 0, 1, 2
-"""Columns of a group's row; its counts begin at the last of them."""
-FIRST_GROUPS = 64
 
 
 def gittins_ranks(ended: Floats, spent: Floats, steps: Floats) -> Floats:
@@ -180,120 +170,3 @@ def gittins_ranks(ended: Floats, spent: Floats, steps: Floats) -> Floats:
     np.divide(spent + (ended[-1] - ended) * steps, ended, out=ranks, where=ended > 0.0)
     best: Floats = ranks.min(axis=0)
     return np.minimum(best, 1e18)
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """Estimate for a job before it runs. `p` [BINS] is its distribution."""
-
-    mean_s: float
-    p10_s: float
-    p50_s: float
-    p90_s: float
-    samples: float
-    gittins_s: float
-    """Gittins rank before it has run."""
-    p: Floats
-    ended: list[float]
-    """Running sum of `p`."""
-
-
-def _estimate(p: Floats, samples: float) -> Estimate:
-    """Return `mean_left_s`, `quantile_s` and `gittins_s` of a job that has not run, in one pass."""
-    ended = np.add.accumulate(p)
-    spent = np.add.accumulate(p * VALUES)
-    sums: list[float] = ended.tolist()
-    mass = sums[-1]
-    p10, p50, p90 = [_VALUES_S[bisect_left(sums, q * mass)] for q in QUANTILES]
-    # These are `gittins_ranks` at half their cost: no chance of a job that has not run is 0.
-    ranks = ended[-1:] - ended
-    ranks *= VALUES
-    ranks += spent
-    ranks /= ended
-    gittins = float(np.minimum.reduce(ranks))
-    return Estimate(float(spent[-1]) / mass, p10, p50, p90, samples, gittins, p, sums)
-
-
-@dataclass(slots=True, eq=False)
-class History:
-    """Counts of the ended jobs of one pool; bounded by the number of groups.
-
-    All groups are one array, so that the eight of a job are read and written in one operation.
-    """
-
-    rows: dict[HistoryGroup, int] = field(default_factory=dict)
-    """Index of each group in `values`."""
-    values: Floats = field(default_factory=lambda: np.zeros((FIRST_GROUPS, COUNTS + BINS)))
-    """[any, 2 + BINS]: share of the counts kept at the next sample, trust of the level, counts."""
-    learnt: GroupRows = field(default_factory=GroupRows, compare=False, repr=False)
-
-    @property
-    def counts(self) -> dict[HistoryGroup, Floats]:
-        """Counts [BINS] of each group."""
-        return {group: self.values[row, COUNTS:] for group, row in self.rows.items()}
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, History):
-            return NotImplemented
-        count = len(self.rows)
-        return self.rows == other.rows and np.array_equal(self.values[:count], other.values[:count])
-
-    def learn(self, tenant: str, user: str, name: str, gpus: float, run_s: float) -> None:
-        """Add the run time of an ended job to all its groups."""
-        at = bin_of(run_s)
-        rows = self._rows_of((tenant, user, name, gpus))
-        values = self.values.take(rows, 0)
-        counts = values[:, COUNTS:]
-        counts *= values[:, KEEP, None]
-        counts += SMOOTHED[at]
-        if at in (0, BINS - 1):
-            counts[:, at] += 0.25
-        self.values[rows] = values
-
-    def estimate(self, tenant: str, user: str, name: str, gpus: float) -> Estimate:
-        """Return bit for bit what `fill_prior` and `shrink` give.
-
-        Sums go from the first bin to the last, as in `accumulate`; `sum` may add otherwise.
-        """
-        rows: Sequence[int] | NDArray[np.intp] | None
-        rows = self.learnt.get((tenant, user, name, gpus))
-        if rows is None:
-            known = self.rows
-            rows = [known[group] for group in groups(tenant, user, name, gpus) if group in known]
-            if not rows:
-                return _estimate(PRIOR, 0.0)
-        values = self.values.take(rows, 0)
-        totals = np.add.accumulate(values[:, TRUSTED:], axis=1)[:, -1:]
-        p = np.empty(BINS)
-        wider = PRIOR
-        # Arrays of one number: a float costs each operation twice as much.
-        for counts, trust, total in zip(
-            values[:, COUNTS:], values[:, TRUSTED:COUNTS], totals, strict=True
-        ):
-            np.multiply(wider, trust, p)
-            np.add(p, counts, p)
-            np.divide(p, total, p)
-            wider = p
-        return _estimate(p, math.fsum(counts.tolist()))
-
-    def _rows_of(self, job: KindOfJob) -> NDArray[np.intp]:
-        """Return the rows of all groups of such a job, which it adds where they are missing."""
-        rows = self.learnt.get(job)
-        if rows is None:
-            numbers = [
-                self._row(group, level)
-                for level, group in enumerate(groups(*job))
-                if group is not None
-            ]
-            rows = self.learnt.keep(job, numbers)
-        return rows
-
-    def _row(self, group: HistoryGroup, level: int) -> int:
-        row = self.rows.get(group)
-        if row is None:
-            row = self.rows[group] = len(self.rows)
-            if row == len(self.values):
-                self.values = np.concatenate((self.values, np.zeros_like(self.values)))
-            self.values[row, KEEP] = 1.0 - 1.0 / FADE[level]
-            self.values[row, TRUSTED] = TRUST[level]
-        return row

@@ -32,6 +32,11 @@ def groups(tenant: str, user: str, name: str, gpus: float) -> tuple[HistoryGroup
     )
 
 
+def owner_of(group: HistoryGroup) -> str:
+    """Return the tenant whose jobs the group counts; empty: it counts those of all."""
+    return "" if group[0] in ("all", "gpus") else group[1]
+
+
 KINDS_MOST = 4096
 
 

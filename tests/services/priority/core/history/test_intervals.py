@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from services.priority.core.history.distributions import BINS, PRIOR, Floats, History, bin_of
+from services.priority.core.history.distributions import BINS, PRIOR, Floats, bin_of
+from services.priority.core.history.history import History
 from services.priority.core.history.intervals import (
     FARTHEST,
     LOG_ODDS,

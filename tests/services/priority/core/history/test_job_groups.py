@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 
-from services.priority.core.history.distributions import History
+from services.priority.core.history.history import History
 from services.priority.core.history.job_groups import KINDS_MOST, GroupRows, groups
 
 
