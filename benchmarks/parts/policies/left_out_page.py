@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import geometric_mean
 from typing import Any
 
+from benchmarks.parts.by_chance import count_by_chance, show_ends
 from benchmarks.parts.markdown import table
 
 HEAD = """# Networks on traces that were left out of their training
@@ -25,7 +26,8 @@ CELLS = """
 
 The mean wait of the last 40 % of the trace's time at load 0.9 under a network, over that under the
 Gittins rank, less 1, with a paired block bootstrap of 95 %: below 0 the network is better.
-Checkpoints are half-hourly and restarts take 60 s. Bold is the seed that validation chose.
+Checkpoints are half-hourly and restarts take 60 s. Bold is the seed that validation chose. Where
+all hours have the same waits to a hundredth of a percent there is no interval (`all alike`).
 
 """
 CHOICE = """
@@ -66,6 +68,7 @@ def render_page(result: dict[str, Any]) -> str:
         shares=", ".join(f"{share:.0%}" for share in shares),
     )
     parts = [head, table(("goal", "result"), result["goals"].items()), CELLS, cell_table(cells)]
+    parts.append(count_by_chance((cell["ci_low"], cell["ci_high"]) for cell in cells))
     parts += [CHOICE.format(default=result["default"]), training_table(result)]
     if result["batches"]:
         parts += [BATCHES.format(**budgets_of(result)), batch_table(result["batches"])]
@@ -95,9 +98,7 @@ def cell_table(cells: Sequence[dict[str, Any]]) -> str:
 def show(cell: dict[str, Any]) -> str:
     gain = f"{cell['wait_vs_gittins']:+.0%}"
     gain = f"**{gain}**" if cell["chosen"] else gain
-    if cell["ci_low"] is None:
-        return gain
-    return f"{gain} ({cell['ci_low']:+.0%} to {cell['ci_high']:+.0%})"
+    return gain + show_ends(cell["ci_low"], cell["ci_high"])
 
 
 def training_table(result: dict[str, Any]) -> str:

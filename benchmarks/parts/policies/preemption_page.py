@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.parts.by_chance import count_by_chance, show_ends
 from benchmarks.parts.command import Json
 from benchmarks.parts.markdown import table
 from benchmarks.parts.policies.plots import draw_costs
@@ -38,7 +39,8 @@ would be the default if it waited
 network of a training seed over that under the Gittins rank, less 1, with a paired block bootstrap
 of 95 %: below 0 the network is better. Checkpoints are half-hourly and restarts take 60 s. The
 networks were trained on the first 45 % of all traces but `helios_vc_users`, and their seed was
-chosen on what comes next to 60 %; what counts here is later. The seed that ships is marked.
+chosen on what comes next to 60 %; what counts here is later. The seed that ships is marked. Where
+all hours have the same waits to a hundredth of a percent there is no interval (`all alike`).
 
 """
 
@@ -59,7 +61,8 @@ def render_page(cells: Sequence[PreemptionCell], comparisons: Sequence[SeedCompa
     parts = [HEAD, table(("goal", "result"), goals_of(cells).items())]
     parts += [f"\n`{cells[0].policy}`, by trace:\n\n![]({PLOT})\n"]
     if comparisons:
-        parts += [CHOICE, seed_table(comparisons)]
+        ends = [(cell.ci_low, cell.ci_high) for cell in comparisons]
+        parts += [CHOICE, seed_table(comparisons), count_by_chance(ends)]
     for share in sorted({cell.fixed_share for cell in cells}):
         parts += [
             f"\n## {share:.0%} of the jobs are never stopped by rank\n\n",
@@ -99,9 +102,7 @@ def seed_table(cells: Sequence[SeedComparison]) -> str:
 
 
 def show_comparison(cell: SeedComparison) -> str:
-    if cell.ci_low is None or cell.ci_high is None:
-        return f"{cell.wait_vs_gittins:+.0%}"
-    return f"{cell.wait_vs_gittins:+.0%} ({cell.ci_low:+.0%} to {cell.ci_high:+.0%})"
+    return f"{cell.wait_vs_gittins:+.0%}{show_ends(cell.ci_low, cell.ci_high)}"
 
 
 def show_gain(gain: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.parts.by_chance import count_by_chance
 from benchmarks.parts.markdown import table
 
 HEAD = """# Jobs that report their iterations
@@ -34,7 +35,9 @@ def render_page(result: dict[str, Any]) -> str:
     """Return the page in Markdown."""
     cells = result["cells"]
     head = HEAD.format(seeds=result["seeds"])
-    return head + goal_table(cells) + CELLS.format(jobs=result["jobs"]) + cell_table(cells)
+    by_chance = count_by_chance((cell["low"], cell["high"]) for cell in cells)
+    tables = goal_table(cells) + CELLS.format(jobs=result["jobs"]) + cell_table(cells)
+    return head + tables + by_chance
 
 
 def goal_table(cells: Sequence[dict[str, Any]]) -> str:
