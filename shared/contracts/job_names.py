@@ -1,14 +1,18 @@
-"""Names of jobs: what the runs of one program have in common."""
+"""Names and commands of jobs: what the runs of one program have in common."""
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Sequence
 from typing import TypeAlias
 
 UNKNOWN_USER = "unknown"
 """The user of a job that names none."""
 Program: TypeAlias = tuple[str, str, str]
 """Tenant, user and name pattern."""
+ARGUMENTS_MOST, CHARACTERS_MOST = 64, 256
+"""Of a command so many arguments count, and so many characters of each: it may have 2 MiB."""
 _DIGITS = re.compile(r"[0-9a-f]{6,}|\d+")
 
 
@@ -25,3 +29,14 @@ def program_of(tenant: str, user: str, name: str) -> Program | None:
     if not name or user in ("", UNKNOWN_USER):
         return None
     return tenant, user, name_pattern(name)
+
+
+def command_digest(command: Sequence[str], image: str) -> str:
+    """Return eight hex digits of a command and its image, without numbers and hashes in them; empty
+    where a job names neither. Commands that differ in those run one program.
+    """
+    if not command and not image:
+        return ""
+    texts = (image, *(argument[:CHARACTERS_MOST] for argument in command[:ARGUMENTS_MOST]))
+    pattern = "\x00".join(name_pattern(text) for text in texts)
+    return hashlib.sha256(pattern.encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -16,6 +16,9 @@ RUNNING_MOST = 2048
 """Limit of running jobs in one order."""
 SHADOW_MOST = 64
 """Limit of waiting jobs in the order of a shadow policy."""
+COMMANDS_FROM = 1
+"""First release that learns run times by command: before `berth upgrade finish` no entry has one,
+as an earlier release would fold another history."""
 
 
 class QueueEntry(Model):
@@ -25,6 +28,9 @@ class QueueEntry(Model):
     tenant: str = Field(description="tenant that owns the job")
     user: str = Field("", description="id of the user")
     name: str = Field("", description="name of the job")
+    command_digest: str = Field(
+        "", description="digest of command and image without numbers; empty: neither, or not known"
+    )
     priority_class: PriorityClass = Field("normal", description="class of the job")
     submitted_at: int = Field(description="ms, when admission first read it")
     gpus: float = Field(description="GPUs of the gang, in devices")

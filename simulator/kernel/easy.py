@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from services.priority.core.history.distributions import LEVELS
 from simulator.kernel import attempts, board, keys
 from simulator.kernel.allocations import shift_all
 from simulator.kernel.codes import NEVER
@@ -12,7 +11,7 @@ from simulator.kernel.shapes import stop_searching
 from simulator.kernel.sorting import sort
 from simulator.kernel.state import Floats, JobRow, Sim
 
-BY_USER, BY_NAME = LEVELS - 2, LEVELS - 1
+BY_USER, BY_NAME = 6, 7
 """Columns of the groups of history that the jobs of a user, and of a name, share."""
 
 

@@ -113,6 +113,7 @@ def encode_groups(columns: Columns, chosen: NDArray[np.bool_]) -> tuple[Ints, in
         (known_user, (tenant, user, size)),
         (known_user, (tenant, user)),
         (known_name, (tenant, user, name)),
+        (~always, (nothing,)),  # commands: no workload has any
     )
     assert len(levels) == LEVELS
     groups = np.full((len(tenant), LEVELS), -1, np.int64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from services.priority.core.queue.entry import entry_of
 from services.priority.core.state import PriorityState
 from services.priority.core.teaching import End, teaches
 from shared.contracts.admission import JobAdmitted
@@ -107,7 +108,7 @@ def add_input(state: PriorityState, changes: QueueChanges, item: Input, message:
     """Add one event of admission or placement."""
     match message:
         case JobAdmitted():
-            changes.entered[message.job_id] = entry_of(message, item.traceparent)
+            changes.entered[message.job_id] = entry_of(state.pool, message, item.traceparent)
         case JobPlaced() | JobStarted():
             add_run_event(state, changes, item.at, message)
         case JobEnqueued(job_id=job_id, attempt=attempt) if attempt > 1:
@@ -147,31 +148,6 @@ def add_run_event(state: PriorityState, changes: QueueChanges, at: int, message:
             release_gpus(state, changes, job_id, at)
             changes.requeued.pop(job_id, None)
             changes.parked[job_id] = None
-
-
-def entry_of(message: JobAdmitted, traceparent: str) -> QueueEntry:
-    spec = message.spec
-    simulated = spec.simulated
-    return construct(
-        QueueEntry,
-        job_id=message.job_id,
-        tenant=message.tenant,
-        user=spec.user,
-        name=spec.name,
-        priority_class=spec.priority_class,
-        submitted_at=message.submitted_at,
-        gpus=spec.gang.gpus,
-        workers=spec.gang.workers,
-        walltime_s=spec.walltime_s,
-        spot=spec.spot,
-        preemptible=spec.preemptible,
-        checkpoint_interval_s=spec.checkpoint_interval_s,
-        checkpoint_cost_s=spec.checkpoint_cost_s,
-        grace_s=spec.grace_s,
-        restart_s=simulated.restart_s if simulated else 0.0,
-        duration_s=simulated.duration_s if simulated else None,
-        traceparent=traceparent,
-    )
 
 
 def running_of(message: JobPlaced, at: int) -> Running:

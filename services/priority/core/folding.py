@@ -119,7 +119,9 @@ def learn(state: PriorityState, event: QueueChanged, end: Finished) -> None:
     else:
         entry = next((e for e in event.entered if e.job_id == end.job_id), None)
     if entry is not None:
-        state.history.learn(entry.tenant, entry.user, entry.name, entry.gpus, end.ran_s)
+        state.history.learn(
+            entry.tenant, entry.user, entry.name, entry.gpus, end.ran_s, entry.command_digest
+        )
 
 
 def enter(state: PriorityState, entry: QueueEntry) -> None:
@@ -139,7 +141,9 @@ def enter(state: PriorityState, entry: QueueEntry) -> None:
 
 
 def fill_row(state: PriorityState, row: int, entry: QueueEntry) -> None:
-    estimate = state.history.estimate(entry.tenant, entry.user, entry.name, entry.gpus)
+    estimate = state.history.estimate(
+        entry.tenant, entry.user, entry.name, entry.gpus, entry.command_digest
+    )
     table = state.table
     table.move(row, PARKED)
     table.put_distribution(row, estimate.p)

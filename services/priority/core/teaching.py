@@ -33,4 +33,7 @@ def predicted_s(state: PriorityState, entry: QueueEntry) -> float:
     job = state.jobs.get(entry.job_id)
     if job is not None and job.entry is not None:
         return state.table.get(job.row, "mean_s")
-    return state.history.estimate(entry.tenant, entry.user, entry.name, entry.gpus).mean_s
+    estimate = state.history.estimate(
+        entry.tenant, entry.user, entry.name, entry.gpus, entry.command_digest
+    )
+    return estimate.mean_s

@@ -100,10 +100,12 @@ class History:
         are_same = self.rows == other.rows and self.jobs == other.jobs
         return are_same and np.array_equal(self.values[:count], other.values[:count])
 
-    def learn(self, tenant: str, user: str, name: str, gpus: float, run_s: float) -> None:
+    def learn(
+        self, tenant: str, user: str, name: str, gpus: float, run_s: float, command: str = ""
+    ) -> None:
         """Add the run time of an ended job to all its groups."""
         at = bin_of(run_s)
-        rows = self._rows_of((tenant, user, name, gpus))
+        rows = self._rows_of((tenant, user, name, gpus, command))
         self.jobs += 1
         values = self.values.take(rows, 0)
         counts = values[:, COUNTS:]
@@ -114,13 +116,15 @@ class History:
         values[:, LEARNT] = self.jobs
         self.values[rows] = values
 
-    def estimate(self, tenant: str, user: str, name: str, gpus: float) -> Estimate:
+    def estimate(
+        self, tenant: str, user: str, name: str, gpus: float, command: str = ""
+    ) -> Estimate:
         """Return bit for bit what `fill_prior` and `shrink` give.
 
         Sums go from the first bin to the last, as in `accumulate`; `sum` may add otherwise.
         """
         rows: Sequence[int] | NDArray[np.intp] | None
-        job: KindOfJob = (tenant, user, name, gpus)
+        job: KindOfJob = (tenant, user, name, gpus, command)
         rows = self.learnt.get(job)
         if rows is None:
             known = self.rows

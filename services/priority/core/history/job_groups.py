@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from shared.contracts.job_names import UNKNOWN_USER, name_pattern
 
-KindOfJob: TypeAlias = tuple[str, str, str, float]
-"""Tenant, user, name, GPUs."""
+KindOfJob: TypeAlias = tuple[str, str, str, float, str]
+"""Tenant, user, name, GPUs, digest of the command."""
 HistoryGroup: TypeAlias = tuple[str, ...]
 
 
 @lru_cache(maxsize=4096)
-def groups(tenant: str, user: str, name: str, gpus: float) -> tuple[HistoryGroup | None, ...]:
+def groups(
+    tenant: str, user: str, name: str, gpus: float, command: str = ""
+) -> tuple[HistoryGroup | None, ...]:
     """Return one group per level, None where the job lacks a field that the level needs."""
     size = f"{gpus:g}"
     by_tenant, by_user = bool(tenant), bool(user) and user != UNKNOWN_USER
@@ -29,6 +31,7 @@ def groups(tenant: str, user: str, name: str, gpus: float) -> tuple[HistoryGroup
         ("user-gpus", tenant, user, size) if by_user else None,
         ("user-recent", tenant, user) if by_user else None,
         ("name", tenant, user, name_pattern(name)) if name else None,
+        ("command", tenant, user, command) if command else None,
     )
 
 

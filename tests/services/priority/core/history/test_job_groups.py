@@ -11,7 +11,7 @@ from services.priority.core.history.job_groups import KINDS_MOST, GroupRows, gro
 
 
 def test_a_job_without_a_user_or_name_is_in_no_group_of_them() -> None:
-    assert [group is None for group in groups("red", "", "", 1.0)] == [*[False] * 5, *[True] * 3]
+    assert [group is None for group in groups("red", "", "", 1.0)] == [*[False] * 5, *[True] * 4]
 
 
 def test_a_kind_of_job_that_was_learnt_is_estimated_as_before_it_was_kept() -> None:
@@ -28,6 +28,6 @@ def test_a_kind_of_job_that_was_learnt_is_estimated_as_before_it_was_kept() -> N
 def test_rows_are_bounded_and_no_part_of_a_snapshot() -> None:
     rows = GroupRows()
     for n in range(KINDS_MOST + 1):
-        rows.keep(("red", "ada", f"run-{n}", 1.0), [n])
+        rows.keep(("red", "ada", f"run-{n}", 1.0, ""), [n])
     assert list(rows.values()) == [np.array([KINDS_MOST])]
     assert pickle.loads(pickle.dumps(rows)) == {}
