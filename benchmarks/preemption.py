@@ -18,23 +18,27 @@ from pathlib import Path
 
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.live.page import add_section
-from benchmarks.parts.policies.continuous import Replay, is_shared, replay_of
+from benchmarks.parts.policies.continuous import Replay, is_shared, replay_of, side_of
 from benchmarks.parts.policies.costs import StopCosts
 from benchmarks.parts.policies.preemption import (
     PreemptionCell,
+    all_ended,
     candidates_without_preemption,
-    cell_of,
+    cell_of_run,
     choose_base,
-    mean_wait_s,
     policies_with_preemption,
+    run_under,
+    trace_of,
     worst_of,
 )
 from benchmarks.parts.policies.preemption_goals import goals_of
+from benchmarks.parts.policies.preemption_means import MeanGain, mean_gain
 from benchmarks.parts.policies.preemption_page import write_files
 from benchmarks.parts.policies.replays import LOAD, TRACES
 from benchmarks.parts.policies.rules import FAMILY, SKIP_FCFS
 from benchmarks.parts.policies.seed_comparison import SeedComparison, compare_seeds
 from shared.process.progress import ReportLine
+from simulator.metrics.policy_jobs import PolicyJobs
 from simulator.workload.source import SYNTHETIC
 
 DRAWN = StopCosts(1800.0, 60.0, checkpoint_spread=1.0, restart_growth=1 / 3)
@@ -59,25 +63,28 @@ class PreemptionOptions:
 
 
 async def run(options: PreemptionOptions, report_line: ReportLine) -> Json:
-    """Return `cells`, `worst`, `goals`, `choice`, and the candidates without preemption."""
+    """Return `cells`, `worst`, `means`, `goals`, `choice`, and the candidates that stop no job."""
     began = time.process_time()
     cells: list[PreemptionCell] = []
+    means: list[MeanGain] = []
     comparisons: list[SeedComparison] = []
     for name, clusters in traces(options):
         replays = [replay_of(name, LOAD, cluster) for cluster in clusters]
         report_line(f"{name}: {sum(len(replay.work) for replay in replays):,} jobs")
-        cells += cells_of(replays, options)
+        own_cells, own_means = cells_of(replays, options)
+        cells, means = cells + own_cells, means + own_means
         if not options.quick:
             comparisons += compare_seeds(replays, SHARES, options.model)
-        result = result_of(cells, comparisons, options, time.process_time() - began)
+        result = result_of(cells, means, comparisons, options, time.process_time() - began)
         if options.out:
-            write_files(Path(options.out), result, cells, comparisons)
+            write_files(Path(options.out), result, cells, comparisons, means)
             add_section(Path(options.out))
     return result
 
 
 def result_of(
     cells: list[PreemptionCell],
+    means: list[MeanGain],
     comparisons: list[SeedComparison],
     options: PreemptionOptions,
     cpu_s: float,
@@ -87,6 +94,7 @@ def result_of(
         "candidates": [named.name for named in candidates_without_preemption(options.model)],
         "cells": [cell.plain() for cell in cells],
         "worst": worst_of(cells),
+        "means": [mean.plain() for mean in means],
         "goals": goals_of(cells),
         "choice": [cell.plain() for cell in comparisons],
         "cpu_s": round(cpu_s, 1),
@@ -101,26 +109,34 @@ def traces(options: PreemptionOptions) -> list[tuple[str, tuple[str | None, ...]
     return (shared[:1] if options.quick else shared) or [(SYNTHETIC, (None,))]
 
 
-def cells_of(replays: list[Replay], options: PreemptionOptions) -> list[PreemptionCell]:
-    """Return a cell per policy and cost of stops; the base is chosen once, it stops no job."""
+def cells_of(
+    replays: list[Replay], options: PreemptionOptions
+) -> tuple[list[PreemptionCell], list[MeanGain]]:
+    """Return a cell per policy and cost of stops, and the means over the costs.
+
+    The base is chosen once: it stops no job.
+    """
     base = choose_base(replays, options.model)
-    waits_s = {
-        named.name: mean_wait_s([replay.run(named.rules) for replay in replays])
+    sides = {
+        named.name: side_of([replay.run(named.rules) for replay in replays])
         for named in (base, SKIP_FCFS)
     }
-    stops = QUICK_STOPS if options.quick else STOPS
+    wait_s = {name: float(side.delay_s.mean()) for name, side in sides.items()}
+    own_base, fcfs_s = (base.name, wait_s[base.name]), wait_s[SKIP_FCFS.name]
+    trace, stops = trace_of(replays), QUICK_STOPS if options.quick else STOPS
+    cells: list[PreemptionCell] = []
+    means: list[MeanGain] = []
     shares = SHARES[:1] if options.quick else SHARES
-    policies = policies_with_preemption(options.model)
-    return [
-        cell_of(
-            replays,
-            named,
-            (base.name, waits_s[base.name]),
-            waits_s[SKIP_FCFS.name],
-            replace(costs, fixed_share=share),
-        )
-        for share, costs, named in product(shares, stops, policies)
-    ]
+    for share, named in product(shares, policies_with_preemption(options.model)):
+        runs: list[PolicyJobs] = []
+        for costs in (replace(stop, fixed_share=share) for stop in stops):
+            outcomes = run_under(costs, replays, named)
+            cells.append(cell_of_run(trace, outcomes, named, own_base, fcfs_s, costs))
+            if all_ended(outcomes):
+                runs.append(side_of(outcomes))
+        if len(runs) == len(stops):
+            means.append(mean_gain((trace, share, named.name), sides[base.name], runs))
+    return cells, means
 
 
 if __name__ == "__main__":

@@ -86,6 +86,11 @@ def mean_wait_s(outcomes: list[ScheduleOutcome]) -> float:
     return float(side_of(outcomes).delay_s.mean())
 
 
+def run_under(costs: StopCosts, replays: list[Replay], named: NamedRules) -> list[ScheduleOutcome]:
+    """Replay every cluster of a trace where stops cost so much."""
+    return [replace(replay, costs=costs).run(named.rules) for replay in replays]
+
+
 def cell_of(
     replays: list[Replay],
     named: NamedRules,
@@ -94,12 +99,32 @@ def cell_of(
     costs: StopCosts,
 ) -> PreemptionCell:
     """Run the policy; `base` is the name and the mean wait of the policy without preemption."""
-    outcomes = [replace(replay, costs=costs).run(named.rules) for replay in replays]
-    ended = all(bool(o.ended[o.fits].all()) for o in outcomes)
+    trace, outcomes = trace_of(replays), run_under(costs, replays, named)
+    return cell_of_run(trace, outcomes, named, base, fcfs_s, costs)
+
+
+def trace_of(replays: list[Replay]) -> str:
+    return replays[0].name.split("/")[0]
+
+
+def all_ended(outcomes: list[ScheduleOutcome]) -> bool:
+    return all(bool(o.ended[o.fits].all()) for o in outcomes)
+
+
+def cell_of_run(
+    trace: str,
+    outcomes: list[ScheduleOutcome],
+    named: NamedRules,
+    base: tuple[str, float],
+    fcfs_s: float,
+    costs: StopCosts,
+) -> PreemptionCell:
+    """Return the figures of a run of the policy, see `cell_of`."""
+    ended = all_ended(outcomes)
     wait_s = mean_wait_s(outcomes) if ended else None
     lost_share, max_starts = preemption_costs(outcomes)
     return PreemptionCell(
-        trace=replays[0].name.split("/")[0],
+        trace=trace,
         **asdict(costs),
         policy=named.name,
         base=base[0],

@@ -9,8 +9,9 @@ from benchmarks.parts.by_chance import count_by_chance, show_ends
 from benchmarks.parts.command import Json
 from benchmarks.parts.markdown import table
 from benchmarks.parts.policies.plots import draw_costs
-from benchmarks.parts.policies.preemption import PreemptionCell, mean_or_none
+from benchmarks.parts.policies.preemption import PreemptionCell, group_of, mean_or_none
 from benchmarks.parts.policies.preemption_goals import goals_of
+from benchmarks.parts.policies.preemption_means import MeanGain
 from benchmarks.parts.policies.seed_comparison import SeedComparison, means_by_seed
 from benchmarks.parts.result import write_result
 
@@ -24,7 +25,8 @@ waiting. `lost` is the largest share of GPU time that stops lost in the row, `st
 starts of one job. [preemption.json](preemption.json) has every cell. Columns are seconds between
 checkpoints / seconds of a restart. Where they are drawn each job has its own interval, log-normal
 around that median (a tenth below 500 s, a tenth above 6,500 s), and a gang restarts within that
-time for one GPU, four times it for 64 (`simulator/workload/stop_costs.py`).
+time for one GPU, four times it for 64 (`simulator/workload/stop_costs.py`). `mean` is that over the
+columns, with a paired block bootstrap of 95 %.
 
 """
 
@@ -50,13 +52,18 @@ def write_files(
     result: Json,
     cells: Sequence[PreemptionCell],
     comparisons: Sequence[SeedComparison] = (),
+    means: Sequence[MeanGain] = (),
 ) -> None:
     """Write `preemption.json`, `preemption.md` and its plot below `folder`."""
-    write_result(folder, "preemption", result, render_page(cells, comparisons))
+    write_result(folder, "preemption", result, render_page(cells, comparisons, means))
     draw_costs(folder / PLOT, cells)
 
 
-def render_page(cells: Sequence[PreemptionCell], comparisons: Sequence[SeedComparison] = ()) -> str:
+def render_page(
+    cells: Sequence[PreemptionCell],
+    comparisons: Sequence[SeedComparison] = (),
+    means: Sequence[MeanGain] = (),
+) -> str:
     """Return the page in Markdown: the goals, then a table per share of jobs never stopped."""
     parts = [HEAD, table(("goal", "result"), goals_of(cells).items())]
     parts += [f"\n`{cells[0].policy}`, by trace:\n\n![]({PLOT})\n"]
@@ -66,13 +73,16 @@ def render_page(cells: Sequence[PreemptionCell], comparisons: Sequence[SeedCompa
     for share in sorted({cell.fixed_share for cell in cells}):
         parts += [
             f"\n## {share:.0%} of the jobs are never stopped by rank\n\n",
-            share_table(cells, share),
+            share_table(cells, share, means),
         ]
     return "".join(parts)
 
 
-def share_table(cells: Sequence[PreemptionCell], share: float) -> str:
+def share_table(
+    cells: Sequence[PreemptionCell], share: float, means: Sequence[MeanGain] = ()
+) -> str:
     """Return a row per trace and policy, a column per cost of stops."""
+    ends = {mean.group: show_ends(mean.ci_low, mean.ci_high) for mean in means}
     chosen = [cell for cell in cells if cell.fixed_share == share]
     costs = dict.fromkeys(cell.label for cell in chosen)
     head = ("trace", "policy", "best without", *costs, "mean", "lost", "starts")
@@ -82,8 +92,8 @@ def share_table(cells: Sequence[PreemptionCell], share: float) -> str:
         gains = [cell.wait_vs_best_nonpreemptive for cell in own]
         lost = f"{max(cell.lost_share for cell in own):.2%}"
         starts = str(max(cell.max_starts for cell in own))
-        shown = map(show_gain, (*gains, mean_or_none(gains)))
-        lines.append((*row, *shown, lost, starts))
+        mean = show_gain(mean_or_none(gains)) + ends.get(group_of(own[0]), "")
+        lines.append((*row, *map(show_gain, gains), mean, lost, starts))
     return table(head, lines)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.parts.policies.preemption import PreemptionCell
+from benchmarks.parts.policies.preemption_means import MeanGain
 from benchmarks.parts.policies.preemption_page import PLOT, render_page, write_files
 
 CELL = PreemptionCell("philly", 600.0, 60.0, 0.0, "gittins", "qssf", -0.5, -0.6, 0.0123, 5, True)
@@ -18,6 +19,13 @@ def test_a_row_has_each_cost_and_the_worst_of_them() -> None:
     assert "| 600/60 | 600/600 | mean | lost | starts |" in page
     assert "| philly | gittins | qssf | -50% | +10% | -20% | 1.23% | 9 |" in page
     assert "## 90% of the jobs are never stopped by rank" in page
+
+
+def test_a_mean_has_its_interval_where_one_is_known() -> None:
+    mean = MeanGain("philly", 0.0, "gittins", -0.2, -0.31, -0.08)
+    page = render_page([CELL, OTHER, replace(CELL, fixed_share=0.9)], means=[mean])
+    assert "| -50% | +10% | -20% (-31% to -8%) | 1.23% | 9 |" in page
+    assert "| -50% | -50% | 1.23% | 5 |" in page
 
 
 def test_costs_that_each_job_draws_have_a_column_of_their_own() -> None:
