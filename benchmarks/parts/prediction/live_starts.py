@@ -54,8 +54,9 @@ def estimate_live_starts(trace: str, mode: QueueMode, jobs: int) -> EstimatedSta
         at, event = first.estimates[name]
         assert event.simulated_s is not None
         times = np.array([event.p10_at, event.p50_at, event.p90_at, first.starts[name]])
-        rows.append((*((times - at) / 1000.0 * pool.time_scale), *event.simulated_s))
+        delays_s = (times - at) / 1000.0 * pool.time_scale
+        rows.append((*delays_s, *event.simulated_s, at / 1000.0 * pool.time_scale))
     if len(rows) < LEAST_STARTS:
         return None
     columns = np.array(rows, np.float64)
-    return EstimatedStarts(columns[:, :3], columns[:, 3], columns[:, 4:])
+    return EstimatedStarts(columns[:, :3], columns[:, 3], columns[:, 4:7], columns[:, 7])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.parts.policies.continuous import Replay, replay_of
-from benchmarks.parts.prediction.jobs import JUDGED_FROM, Floats
+from benchmarks.parts.prediction.jobs import JUDGED_FROM, Floats, Mask
 from benchmarks.parts.prediction.waiting_estimate import WaitingEstimate
 from services.priority.core.history.distributions import VALUES
 from services.priority.core.history.start_calibration import (
@@ -26,6 +26,7 @@ from shared.contracts.pools import QueueMode
 from simulator.kernel.causal import distributions_of
 from simulator.kernel.run import Rules, simulate
 from simulator.kernel.work import Work
+from simulator.metrics.bootstrap import gain, hours
 from simulator.workload.rows import WorkloadJob
 from simulator.workload.source import load
 
@@ -40,23 +41,41 @@ CLUSTERS = {"msft_itp": "cluster03"}
 
 @dataclass(frozen=True, slots=True)
 class EstimatedStarts:
-    """Delays that were predicted and those that came true; [n, 3] and [n], s."""
+    """Delays that were predicted and those that came true; [n, 3] and [n], s.
+
+    `at_s` [n] is when each estimate was made.
+    """
 
     predicted_s: Floats
     delay_s: Floats
     uncalibrated_s: Floats
+    at_s: Floats
 
     @property
     def coverage(self) -> float:
         """Share of the starts within p10 and p90."""
         return covered(self.predicted_s, self.delay_s)
 
-    def plain(self) -> dict[str, float]:
+    @property
+    def coverage_ends(self) -> tuple[float, float] | None:
+        """Interval of 95 % of that share; None where it cannot be known.
+
+        The bootstrap draws blocks of hours, as jobs that wait together hold or fail together.
+        """
+        held = are_within(self.predicted_s, self.delay_s).astype(np.float64)
+        share = gain(np.ones(len(held)), held, hours(self.at_s, float(self.at_s.min())))
+        if not share.low < share.high:
+            return None
+        return 1.0 + share.low, min(1.0, 1.0 + share.high)
+
+    def plain(self) -> dict[str, object]:
         """Return the share within p10 and p90, and the error of p50 in log10 of s + 60."""
+        ends = self.coverage_ends
         errors = np.log10(self.predicted_s[:, 1] + 60.0) - np.log10(self.delay_s + 60.0)
         return {
             "starts": len(self.delay_s),
             "coverage": round(self.coverage, 4),
+            "coverage_ends": None if ends is None else [round(end, 4) for end in ends],
             "coverage_uncalibrated": round(covered(self.uncalibrated_s, self.delay_s), 4),
             "above_p90": round(float((self.delay_s > self.predicted_s[:, 2]).mean()), 4),
             "error_p50_log10": round(float(np.abs(errors).mean()), 4),
@@ -67,8 +86,13 @@ class EstimatedStarts:
         }
 
 
+def are_within(predicted_s: Floats, delay_s: Floats) -> Mask:
+    """Return which delays lie within p10 and p90, [n]."""
+    return np.asarray((predicted_s[:, 0] <= delay_s) & (delay_s <= predicted_s[:, 2]))
+
+
 def covered(predicted_s: Floats, delay_s: Floats) -> float:
-    return float(((predicted_s[:, 0] <= delay_s) & (delay_s <= predicted_s[:, 2])).mean())
+    return float(are_within(predicted_s, delay_s).mean())
 
 
 def jobs_to_estimate(trace: str, most: int) -> list[WorkloadJob]:
@@ -120,6 +144,7 @@ def table_of(estimates: list[WaitingEstimate]) -> EstimatedStarts:
         np.array([one.interval for one in estimates]),
         np.array([one.delay_s for one in estimates]),
         np.array([one.simulated for one in estimates]),
+        np.array([one.at_s for one in estimates]),
     )
 
 

@@ -12,6 +12,7 @@ ERRORS = {"coverage": 0.803, "pinball_log10_s": 0.2}
 STARTS = {
     "starts": 100,
     "coverage": 0.61,
+    "coverage_ends": [0.5, 0.715],
     "coverage_uncalibrated": 0.5,
     "median_delay_s": 600.0,
     "median_width_s": 1200.0,
@@ -47,4 +48,9 @@ def test_only_predictors_that_were_measured_have_a_column() -> None:
 def test_starts_have_a_row_per_engine_and_queue_mode(engine: str) -> None:
     page = render_page({"traces": [trace("a")]})
     assert f"| a | {engine} | skip | hardly any job waits |" in page
-    assert f"| a | {engine} | easy | 100 | 61.0% | 50.0% | 10 min | 20 min |" in page
+    assert f"| a | {engine} | easy | 100 | 61.0% [50.0%..71.5%] | 50.0% | 10 min | 20 min |" in page
+
+
+def test_a_share_without_an_interval_stands_alone() -> None:
+    page = render_page({"traces": [trace("a", starts_easy=STARTS | {"coverage_ends": None})]})
+    assert "| a | kernel | easy | 100 | 61.0% | 50.0% | 10 min | 20 min |" in page
