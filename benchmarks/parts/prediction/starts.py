@@ -129,10 +129,15 @@ def follow(
         (simulated,) = simulated_intervals(snapshots.simulate(job, mode)[None, :])
         if simulated is None:
             continue
-        outlived = [(one.simulated, now_s - one.at_s) for one in waiting if one.teaches]
+        outlived = [
+            (one.simulated, now_s - one.at_s)
+            for one in waiting
+            if one.teaches and calibration.remembers(one.learnt)
+        ]
         interval = shift_interval(simulated, calibration.shifts(outlived))
         teaches = calibration.sample(round(now_s * 1000), 1.0)
-        one = WaitingEstimate(float(snapshots.start_s[job]), now_s, simulated, interval, teaches)
+        start_s, learnt = float(snapshots.start_s[job]), calibration.learnt
+        one = WaitingEstimate(start_s, now_s, simulated, interval, teaches, learnt)
         heapq.heappush(waiting, one)
         if now_s >= snapshots.judged_from_s:
             judged.append(one)

@@ -16,6 +16,8 @@ class WaitingEstimate:
     simulated: StartInterval
     interval: StartInterval
     teaches: bool
+    learnt: int
+    """Starts that the calibration had learnt from when it was made."""
 
     @property
     def delay_s(self) -> float:

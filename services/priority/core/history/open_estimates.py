@@ -25,6 +25,8 @@ class OpenEstimate:
     p90_at: int
     teaches: bool = True
     """Whether the calibration learns from the first one, see `StartCalibration.sample`."""
+    learnt: int = 0
+    """Starts that the calibration had learnt from at the first one."""
 
     def delay_s(self, at: int, time_scale: float) -> float:
         """Return the cluster seconds from the first estimate to `at` ms."""
@@ -52,7 +54,8 @@ class OpenEstimates:
         estimate = self.by_job.get(event.job_id)
         if estimate is None:
             teaches = self.calibration.sample(at, time_scale)
-            first = OpenEstimate(at, times, event.simulated_s, *times, teaches)
+            learnt = self.calibration.learnt
+            first = OpenEstimate(at, times, event.simulated_s, *times, teaches, learnt)
             self.by_job[event.job_id] = first
         else:
             estimate.p10_at, estimate.p50_at, estimate.p90_at = times
@@ -76,5 +79,5 @@ class OpenEstimates:
     def outlived(self, now: int, time_scale: float) -> Iterator[tuple[Delays, float]]:
         """Yield the delays estimated for waiting jobs that are to teach, and those up to now."""
         for estimate in self.by_job.values():
-            if estimate.teaches:
+            if estimate.teaches and self.calibration.remembers(estimate.learnt):
                 yield estimate.first_delays_s(time_scale), estimate.delay_s(now, time_scale)

@@ -5,7 +5,8 @@ of the errors that the simulation made at the last starts, where recent ones cou
 conformal prediction with fading weights (Barber et al. 2023). Errors are those of the simulation
 and not of the intervals, so that the many estimates which are open while a queue is long do not
 correct the same error again and again; an open estimate that the job has outlived counts as an
-error of at least that size.
+error of at least that size, as long as a start of its time would be remembered: jobs that never
+start say less and less of those that do.
 
 Jobs that come in one burst wait for the same ends and start early or late together. Hundreds of
 them say little more than one, and would drive everything else out of memory: intervals that are
@@ -81,6 +82,8 @@ class StartCalibration:
     """Errors at the last starts, the oldest first: a list per start, one error per quantile."""
 
     errors: list[list[float]] = field(default_factory=list)
+    learnt: int = 0
+    """Starts that were learnt from in all."""
     period_at: int | None = None
     """When the period of the last estimate began, wall ms; None: there was none yet."""
     in_period: int = 0
@@ -102,6 +105,11 @@ class StartCalibration:
         """Learn from a job that started after `delay_s`, if its estimate is to teach."""
         self.errors.append(errors_of(simulated, delay_s))
         del self.errors[:-RECENT]
+        self.learnt += 1
+
+    def remembers(self, learnt: int) -> bool:
+        """Return whether a start would count still after which so many had been learnt from."""
+        return self.learnt - learnt < RECENT
 
     def shifts(self, outlived: Iterable[tuple[Sequence[float], float]] = ()) -> Shifts:
         """Return how far each quantile moves.

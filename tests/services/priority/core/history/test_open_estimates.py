@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.priority.core.history.open_estimates import OpenEstimates
-from services.priority.core.history.start_calibration import PERIOD_S
+from services.priority.core.history.start_calibration import FADE, PERIOD_S, RECENT, shift_interval
 from shared.contracts.ranking import JobStartEstimated
 
 
@@ -85,3 +85,31 @@ def test_a_period_is_of_cluster_time() -> None:
     for job, at in (("a", 1_000), ("b", 1_001), ("c", next_at - 1), ("d", next_at)):
         estimates.note(estimate(at, at, at + 9_000, job), at, time_scale)
     assert [job for job, one in estimates.by_job.items() if one.teaches] == ["a", "b", "d"]
+
+
+def test_jobs_that_never_start_do_not_widen_the_intervals_of_all_others_for_ever() -> None:
+    """Twenty jobs for which the pool has no room, while others start as simulated."""
+    estimates, period_ms = OpenEstimates(), round(PERIOD_S * 1000)
+    simulated_s = (600.0, 3_600.0, 7_200.0)
+    at = 0
+
+    def estimated(job: str) -> None:
+        event = estimate(at + 600_000, at + 3_600_000, at + 7_200_000, job)
+        event = event.model_copy(update={"simulated_s": simulated_s})
+        estimates.note(event, at, time_scale=1.0)
+
+    def p90_s() -> float:
+        shifts = estimates.calibration.shifts(estimates.outlived(at, 1.0))
+        return shift_interval(simulated_s, shifts).p90_s
+
+    for job in range(20):
+        at += period_ms
+        estimated(f"stuck-{job}")
+    for job in range(RECENT + 20):
+        at += period_ms
+        estimated(f"j{job}")
+        estimates.start(f"j{job}", at + 3_600_000, 1.0)
+        if job == FADE / 2:
+            assert p90_s() > 20 * 7_200.0, "they are held for news of the queue at first"
+    assert len(estimates.by_job) == 20
+    assert p90_s() < 1.5 * 7_200.0
