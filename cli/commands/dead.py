@@ -144,7 +144,7 @@ def _dead_row(dead_id: str, data: Path | None) -> Json:
         for row in pages(client, "/v1/dead", {"settled": "true"}, MOST):
             if dead_id == _place(row):
                 return row
-    raise NotFound(f"dead letter not found: {dead_id}")
+    raise NotFound(f"no such dead letter: {dead_id}; `berth dead list --all` shows all")
 
 
 def _place(row: Json) -> str:

@@ -10,6 +10,7 @@ import typer
 from cli.errors import BadInput
 from cli.input.adapter_files import read_adapters, read_present
 from cli.input.arguments import AsJson
+from cli.input.choices import check_choice
 from cli.text.output import emit, lines, table, working
 
 if TYPE_CHECKING:
@@ -68,8 +69,7 @@ def plan(
     from simulator.llm.adapters.placement import Planner
     from simulator.llm.adapters.plan import NotServable
 
-    if engine not in ENGINES:
-        raise BadInput(f"--engine: {engine!r} is none of {', '.join(ENGINES)}")
+    check_choice("--engine", engine, ENGINES)
     loads = read_adapters(adapters)
     planner = Planner(
         ENGINES[engine],

@@ -125,7 +125,7 @@ def show(node: NodeArgument, as_json: AsJson = False, data: Data = None) -> None
     row = _find_node(client, node)
     identity = _identity(client, node)
     if row is None and identity is None:
-        raise NotFound(f"no such node: {node}")
+        raise NotFound(f"no such node: {node}; `berth nodes` lists all")
     document = {**(row or {"node_id": node}), "identity": identity}
     if as_json:
         emit(document)

@@ -9,6 +9,7 @@ import typer
 
 from cli.errors import BadInput, CliError
 from cli.input.arguments import AsJson
+from cli.input.choices import check_choice
 from cli.input.numbers import parse_floats, parse_integers
 from cli.text.output import emit, lines, table
 
@@ -67,8 +68,7 @@ def plan(
     except PipelineError as error:
         raise BadInput(f"--{str(error).replace('_', '-', 1)}") from None
     for name in schedule or ():
-        if name not in NAMES:
-            raise BadInput(f"--schedule: {name!r} is none of {', '.join(NAMES)}")
+        check_choice("--schedule", name, NAMES)
     planned = [plan(model, name) for name in NAMES if not schedule or name in schedule]
     if svg is not None:
         _draw(svg, planned)

@@ -69,7 +69,7 @@ def _time_scale(client: Api, pool: str) -> float:
     for row in items(client.get("/v1/pools")):
         if row["pool"] == pool:
             return float(str(row["time_scale"]))
-    raise NotFound(f"pool not found: {pool}")
+    raise NotFound(f"no such pool: {pool}; `berth pools` lists all")
 
 
 def _register(client: Api, folder: Path, requested: list[str], pool: str) -> None:

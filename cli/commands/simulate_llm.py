@@ -8,6 +8,7 @@ import typer
 
 from cli.errors import BadInput
 from cli.input.arguments import AsJson
+from cli.input.choices import check_choice
 from cli.text.output import emit, lines, table, working
 
 DEFAULT_POLICIES = ("fcfs", "vtc", "berth")
@@ -41,8 +42,7 @@ def simulate_llm(
 
     policies = policy or list(DEFAULT_POLICIES)
     for name in policies:
-        if name not in DISCIPLINES:
-            raise BadInput(f"--policy: {name!r} is none of {', '.join(DISCIPLINES)}")
+        check_choice("--policy", name, DISCIPLINES)
     limits = Limits(tenant_per_minute=tenant_per_minute, throttles=throttle)
     engine = EngineLimits(batch_tokens, batch_requests)
     result: dict[str, Any] = {"trace": trace, "policies": {}}

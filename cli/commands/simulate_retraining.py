@@ -9,6 +9,7 @@ import typer
 
 from cli.errors import BadInput
 from cli.input.arguments import AsJson
+from cli.input.choices import check_choice
 from cli.text.output import emit, lines, table, working
 
 FEW = (12, 600.0, 0.5)
@@ -55,8 +56,7 @@ def simulate_retraining(
 
     policies = policy or list(POLICIES)
     for name in policies:
-        if name not in POLICIES:
-            raise BadInput(f"--policy: {name!r} is none of {', '.join(POLICIES)}")
+        check_choice("--policy", name, POLICIES)
     rows: dict[str, Any] = {}
     try:
         limits = RetrainingLimits(ttft_s, tpot_s, freshness_s)

@@ -23,7 +23,7 @@ def parse_floats(flag: str, text: str) -> list[float]:
     try:
         return [float(word) for word in text.split(",")]
     except ValueError:
-        raise BadInput(f"{flag}: {text!r} is not a number, or numbers and commas") from None
+        raise BadInput(f"{flag}: {text!r}; numbers, separated by commas, are allowed") from None
 
 
 def parse_integers(flag: str, text: str) -> list[int]:
@@ -31,7 +31,8 @@ def parse_integers(flag: str, text: str) -> list[int]:
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:
-        raise BadInput(f"{flag}: {text!r} is not a whole number, or such and commas") from None
+        rule = "whole numbers, separated by commas, are allowed"
+        raise BadInput(f"{flag}: {text!r}; {rule}") from None
 
 
 def parse_array(text: str) -> ArrayRange:

@@ -70,7 +70,7 @@ def test_an_engine_that_is_not_confirmed_ends_with_an_error(adapters: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--engine", "gpt"), "--engine: 'gpt' is none of llama-3.1-8b, qwen2.5-7b"),
+        (("--engine", "gpt"), "--engine: 'gpt'; one of llama-3.1-8b, qwen2.5-7b"),
         (("--present", "absent.csv"), "absent.csv: cannot be read"),
     ],
 )

@@ -62,9 +62,9 @@ def test_a_drawing_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     ("words", "rule"),
     [
         (["--memory", "0"], "--memory: 0 is not between"),
-        (["--memory", "x"], "--memory: 'x' is not a whole number"),
+        (["--memory", "x"], "--memory: 'x'; whole numbers"),
         (["--link-delay", "1,2"], "--link-delay: 2 values; the rule is 1 or 3"),
-        (["--schedule", "gpipe"], "--schedule: 'gpipe' is none of 1f1b"),
+        (["--schedule", "gpipe"], "--schedule: 'gpipe'; one of 1f1b"),
         (["--weight", "-1"], "--weight: -1 is not a finite number of 0 or more"),
     ],
 )

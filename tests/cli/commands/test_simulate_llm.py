@@ -46,7 +46,7 @@ def test_people_get_tables(trace: str) -> None:
 
 @pytest.mark.parametrize(
     ("words", "rule"),
-    [(["--policy", "best"], "'best' is none of fcfs"), (["--batch-tokens", "10"], "do not fit")],
+    [(["--policy", "best"], "'best'; one of fcfs"), (["--batch-tokens", "10"], "do not fit")],
 )
 def test_bad_input_is_named(trace: str, words: list[str], rule: str) -> None:
     error = CliRunner().invoke(app, ["simulate-llm", trace, *words]).exception

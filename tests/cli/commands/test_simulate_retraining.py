@@ -40,7 +40,7 @@ def test_a_row_per_policy_with_waits_and_gaps(trace: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--policy", "maze"), "--policy: 'maze' is none of serve_only, periodic"),
+        (("--policy", "maze"), "--policy: 'maze'; one of serve_only, periodic"),
         (("--tpot-s", "0"), "tpot_s: 0.0; a number above 0 is allowed"),
     ],
 )

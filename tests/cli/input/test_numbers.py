@@ -15,12 +15,12 @@ def test_numbers_have_commas_between() -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "1,,2", "1;2"])
 def test_other_words_are_refused(text: str) -> None:
-    with pytest.raises(BadInput, match=f"--forward: '{text}' is not a number"):
+    with pytest.raises(BadInput, match=f"--forward: '{text}'; numbers"):
         parse_floats("--forward", text)
 
 
 def test_memory_is_a_whole_number() -> None:
-    with pytest.raises(BadInput, match=r"--memory: '1.5' is not a whole number"):
+    with pytest.raises(BadInput, match=r"--memory: '1.5'; whole numbers"):
         parse_integers("--memory", "1.5")
 
 
