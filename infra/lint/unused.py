@@ -32,6 +32,7 @@ KEPT = {
     ("reporter/berth_reporter/__init__.py", "VERSION"): FOR_USERS,
     ("reporter/berth_reporter/collectives.py", "CollectiveTimes"): FOR_USERS,
     ("reporter/berth_reporter/lightning.py", "callback"): FOR_USERS,
+    ("services/failslow/core/diagnosis/layout.py", "Layout"): ORACLE,
     ("services/failslow/core/diagnosis/suspects.py", "with_references"): OPEN,
     ("services/failslow/core/measures/relative_scores.py", "stragglers"): OPEN,
     ("services/failslow/core/readers/nccl_inspector.py", "awaited"): OPEN,
@@ -62,15 +63,21 @@ def check(product: Sequence[Source]) -> Iterator[str]:
 
 
 def _defined(source: Source) -> Iterator[tuple[str, int]]:
-    """Yield each name of the top level; a decorator may pass what it decorates on."""
+    """Yield each name of the top level; a decorator may pass what it decorates on, but for that
+    of a dataclass."""
     for node in source.tree.body:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                if not node.decorator_list:
+                if all(_is_dataclass(decorator) for decorator in node.decorator_list):
                     yield node.name, node.lineno
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 if not name.startswith("__"):
                     yield name, node.lineno
+
+
+def _is_dataclass(decorator: ast.expr) -> bool:
+    call = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(call, ast.Name) and call.id == "dataclass"
 
 
 def _used(source: Source) -> Iterator[Name]:

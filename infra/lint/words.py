@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
 import re
 import tokenize
 from collections.abc import Iterator
@@ -28,6 +29,8 @@ ERRORS_ALONE = ("Raises ", "Also ")
 """Openings of a docstring that leaves open what the function does."""
 QUESTIONS = (*OPENINGS, "Whether ", "How ", "Which ", "Why ")
 """The same for docstrings of modules, classes and functions; a field's may be `Why it waits`."""
+DESCRIBED = (ast.Assign, ast.AnnAssign, ast.AugAssign)
+"""Statements of which a text behind them is the description."""
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 KEPT = frozenset(
     {
@@ -74,6 +77,7 @@ def check(source: Source) -> Iterator[str]:
             ):
                 yield f"{source.path}:{node.lineno}: retired word in a docstring: {word[0]}"
     yield from _questions(source)
+    yield from _misplaced(source)
     yield from _texts(source)
     for number, line in enumerate(source.text.splitlines(), 1):
         if BANNER.match(line):
@@ -101,6 +105,17 @@ def _questions(source: Source) -> Iterator[str]:
                 id(node) in of_a_body and text.startswith(ERRORS_ALONE) and not source.is_test
             ):
                 yield f"{source.path}:{node.lineno}: docstring without what the function does"
+
+
+def _misplaced(source: Source) -> Iterator[str]:
+    """Yield a finding per text that stands alone and describes nothing before it."""
+    for node in source.nodes:
+        if not isinstance(node, WITH_DOCSTRING):
+            continue
+        for before, statement in itertools.pairwise(node.body):
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str())) if not isinstance(before, DESCRIBED):
+                    yield f"{source.path}:{statement.lineno}: text that describes no name before it"
 
 
 def _texts(source: Source) -> Iterator[str]:

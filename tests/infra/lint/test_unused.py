@@ -39,6 +39,13 @@ def test_the_same_name_of_another_module_is_no_use() -> None:
     assert len(list(check([parse(PATH, "LIMIT = 3"), other]))) == 1
 
 
+@pytest.mark.parametrize("decorator", ["dataclass", "dataclass(slots=True)"])
+def test_a_dataclass_without_a_use_is_a_finding(decorator: str) -> None:
+    text = f"@{decorator}\nclass Limits: ..."
+    finding = f"{PATH}:2: nothing of the product uses Limits; remove it"
+    assert list(check([parse(PATH, text)])) == [finding]
+
+
 def test_what_a_decorator_takes_is_used() -> None:
     assert list(check([parse(PATH, "@route\ndef show(): ...")])) == []
 

@@ -93,6 +93,13 @@ def test_a_docstring_of_a_field_may_answer_a_question() -> None:
     assert findings('class Job:\n    hold: str\n    """Why it waits."""') == []
 
 
+@pytest.mark.parametrize("before", ["import os", "def f(): ...", '"""Example."""', "f()"])
+def test_a_text_that_describes_no_name_is_a_finding(before: str) -> None:
+    text = f'{before}\n"""Most of them."""'
+    assert findings(text) == ["text that describes no name before it"]
+    assert findings('LIMIT = 1\n"""Most of them."""') == []
+
+
 def test_a_section_banner_is_a_finding() -> None:
     assert findings("# ---- jobs ----") == ["section banner; a file that needs one is two files"]
     assert findings("# A comment - with a dash.") == []

@@ -14,7 +14,7 @@ from shared.contracts.base import Model, Name
 from shared.contracts.nodes import Backend
 
 RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
-"""Label under which a node publishes the address of its workers for their peers."""
+"""Numbers in the name of a group: `a100-{00..15}` names 16 nodes."""
 
 
 class NodeGroup(Model):

@@ -32,9 +32,9 @@ RESTARTED_KEPT = 10_000
 FIRST_LOOK_S = 5.0
 LOOKS = 20
 LOOK_GROWTH = 1.5
+"""Times at which a plan may fall due, up to three hours after the last change."""
 LULL_S = 900.0
 """Cluster s after a recovery in which a fault of the same node goes on with the loss before it."""
-"""Times at which a plan may fall due, up to three hours after the last change."""
 
 
 @dataclass(slots=True)

@@ -12,9 +12,9 @@ from shared.schedulers.compose import propose
 from shared.schedulers.systems.hadar import Hadar
 from shared.schedulers.systems.hadar_e import HadarForked
 from shared.schedulers.view import CandidateJob, ClusterView, Placement
-from simulator.rounds.forked_work import ForkedWork
 from simulator.rounds.job import RoundsJob
 from simulator.rounds.world import RoundsOptions, RoundsWorld
+from tests.shared.schedulers.systems.forked_work import ForkedWork
 from tests.shared.schedulers.views import job, nodes_of, on, rates, view
 
 SPEEDS = {"v": 4.0, "p": 2.0, "k": 1.0}
