@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.base import Event, Model
 from shared.contracts.codec import encode as encode_message
-from shared.contracts.codec import encode_event
 from shared.ledger import cloudevents
 from shared.ledger.decider import Fact, Input
 from shared.ledger.partition import TP
-from shared.ledger.record import Position, Record, StoredEvent, encode, pack
+from shared.ledger.record import Position, Record, encode, pack
+from shared.ledger.stored_event import stored_event
 from simulator.engine.lane import LANE
 
 SOURCE = "/berth/simulator"
@@ -51,7 +49,7 @@ class Ledgers:
             WRITER,
             facts[0].at,
             dict(vector),
-            pack([stored_event(fact) for fact in facts]),
+            pack([stored_event(fact.event, fact.cause, fact.traceparent) for fact in facts]),
         )
         self.broker.append(TP(ledger, LANE), encode(record))
 
@@ -70,10 +68,3 @@ class Ledgers:
             traceparent=item.traceparent,
         )
         self.broker.append(TP(topic, LANE), value)
-
-
-def stored_event(fact: Fact) -> StoredEvent:
-    """Return the fact's event as it is stored in a record."""
-    event = fact.event
-    data = msgspec.Raw(encode_event(event))
-    return StoredEvent(event.TYPE, event.subject, data, fact.cause, fact.traceparent)

@@ -25,7 +25,6 @@ from shared.bus.clock import now_ms
 from shared.bus.fatal import EXIT_ERROR, EXIT_PROTOCOL
 from shared.bus.folds.snapshots import Snapshots
 from shared.bus.ids import new_id
-from shared.bus.logs.ledger_writer import stored
 from shared.bus.logs.tail import LedgerTail
 from shared.contracts.base import Event
 from shared.contracts.enrolment import NodeEnrolled
@@ -33,6 +32,7 @@ from shared.contracts.keys import hash_secret
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode, pack
+from shared.ledger.stored_event import stored_event
 from shared.process.connection import Connection
 from tests.agent.node_bench import NodeBench
 from tests.broker_clients import log_of
@@ -82,7 +82,7 @@ class Broker:
 
     def append(self, ledger: str, seq: int, previous: str, *events: Event) -> str:
         """Append a record with these events; return its id."""
-        facts = pack([stored(event) for event in events])
+        facts = pack([stored_event(event) for event in events])
         record = Record(new_id(), seq, previous, "hand", now_ms(), {}, facts)
         _run(self._append(TP(ledger, 0), encode(record)))
         return record.id

@@ -10,14 +10,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-import msgspec
-
 from shared.bus.inputs.gather import Batch
-from shared.contracts.codec import encode_event
 from shared.ledger.decider import Decider, Decision, Fact, UnitStart, WakeStart
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
 from shared.ledger.record import Position, Record, StoredEvent, pack
+from shared.ledger.stored_event import stored_event
 from shared.telemetry.trace_ids import for_event
 
 S = TypeVar("S")
@@ -103,7 +101,7 @@ def _add_all(
         decider.evolve(state, fact)
         facts.append(fact)
         parents.append(decision.traceparent)
-        stored.append(_stored(fact))
+        stored.append(stored_event(fact.event, fact.cause, fact.traceparent))
         draft.size += _size(stored[-1])
 
 
@@ -119,12 +117,6 @@ def _fact(decision: Decision, tp: TP, seq: int, index: int, now: int) -> Fact:
         decision.cause,
         for_event(decision.event.TYPE, parent) if parent else "",
     )
-
-
-def _stored(fact: Fact) -> StoredEvent:
-    event = fact.event
-    data = msgspec.Raw(encode_event(event))
-    return StoredEvent(event.TYPE, event.subject, data, fact.cause, fact.traceparent)
 
 
 def _size(stored: StoredEvent) -> int:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.base import Event
-from shared.contracts.codec import encode_event
 from shared.ledger.partition import TP
-from shared.ledger.record import Position, Record, StoredEvent, encode, pack
+from shared.ledger.record import Position, Record, encode, pack
+from shared.ledger.stored_event import stored_event
 
 
 class LedgerWriter:
@@ -40,7 +38,7 @@ class LedgerWriter:
             w="pen",
             at=self.at,
             inputs=self.inputs,
-            ev=pack([stored(event, trace) for event in events]),
+            ev=pack([stored_event(event, traceparent=trace) for event in events]),
         )
         self._broker.append(self._tp, encode(record))
         return f"{self._tp.partition}/{self._seq}/0"
@@ -48,12 +46,3 @@ class LedgerWriter:
     def scribble(self, value: bytes) -> None:
         """Append a record that no reader accepts."""
         self._broker.append(self._tp, value)
-
-
-def stored(event: Event, trace: str = "") -> StoredEvent:
-    return StoredEvent(
-        type=event.TYPE,
-        subject=event.subject,
-        data=msgspec.Raw(encode_event(event)),
-        traceparent=trace,
-    )

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from shared.bus.ids import new_id
-from shared.bus.logs.ledger_writer import stored
 from shared.bus.logs.tail import TopicTail
 from shared.contracts.base import Event
 from shared.contracts.nodes import NodeJoined
@@ -31,6 +30,7 @@ from shared.contracts.reports import (
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode, pack
+from shared.ledger.stored_event import stored_event
 from shared.process.connection import Connection
 from tests.broker_clients import log_of
 from tests.embedded_broker import embedded_broker
@@ -79,7 +79,7 @@ class Stage:
 
     async def write(self, ledger: str, *events: Event) -> None:
         seq, prev = self._chain.get(ledger, (0, ""))
-        packed = pack([stored(event) for event in events])
+        packed = pack([stored_event(event) for event in events])
         record = Record(new_id(), seq + 1, prev, "hand", 1_700_000_000_000 + seq, {}, packed)
         await self._log.append(TP(ledger, 0), encode(record))
         self._chain[ledger] = (seq + 1, record.id)

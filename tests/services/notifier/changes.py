@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from services.notifier.core.changes import Change, changes_of
-from shared.bus.logs.ledger_writer import stored
 from shared.contracts.base import Event
 from shared.ledger.reader import Accepted
 from shared.ledger.record import Record, pack
+from shared.ledger.stored_event import stored_event
 
 BASE_URL = "https://berth.example.org"
 
 
 def record_of(ledger: str, *events: Event, at: int = 1, lane: int = 0) -> Accepted:
     """Return an accepted record, the seventh of its lane."""
-    record = Record("x", 7, "", "", at, {}, pack([stored(event) for event in events]))
+    record = Record("x", 7, "", "", at, {}, pack([stored_event(event) for event in events]))
     return Accepted(ledger, lane, 7, record)
 
 

@@ -17,7 +17,6 @@ import pytest
 
 from shared.bus.clock import now_ms
 from shared.bus.ids import new_id
-from shared.bus.logs.ledger_writer import stored
 from shared.bus.logs.tail import LedgerTail
 from shared.contracts.attempts import JobStarted, JobSucceeded
 from shared.contracts.base import Event
@@ -30,6 +29,7 @@ from shared.ledger import cloudevents
 from shared.ledger.decider import Fact
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode, pack
+from shared.ledger.stored_event import stored_event
 from shared.process.connection import Connection
 from tests.broker_clients import log_of
 from tests.embedded_broker import embedded_broker
@@ -97,7 +97,7 @@ class Stage:
 
     async def write(self, ledger: str, *events: Event) -> None:
         """The next record of a ledger that only this test writes."""
-        facts = [stored(event) for event in events]
+        facts = [stored_event(event) for event in events]
         seq, previous = self._last.get(ledger, (0, ""))
         record = Record(new_id(), seq + 1, previous, "hand", now_ms(), {}, pack(facts))
         self._last[ledger] = (record.seq, record.id)
