@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,10 @@ pytestmark = [pytest.mark.parts, pytest.mark.process]
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the sources."""
+    """Return a copy of the sources, with what is compiled of them."""
     copy = tmp_path_factory.mktemp("sources")
     for folder in FOLDERS:
-        leave_out = shutil.ignore_patterns("__pycache__", "traces")
+        leave_out = shutil.ignore_patterns("traces")
         shutil.copytree(ROOT / folder, copy / folder, ignore=leave_out)
     shutil.copy(ROOT / "pyproject.toml", copy)
     return copy
@@ -37,12 +38,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(sources: Path, *tests: str, **variables: str) -> subprocess.CompletedProcess[str]:
     path = [str(sources), str(sources / "agent"), str(sources / "reporter")]
-    env = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(path),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        **variables,
-    }
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path), **variables}
     command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *tests]
     return subprocess.run(
         command, cwd=sources, env=env, check=False, capture_output=True, text=True
@@ -59,9 +55,16 @@ def test_without_a_rule_its_test_fails(sources: Path, name: str) -> None:
     path, rule, replacement, tests = SABOTAGES[name]
     whole = (sources / path).read_text()
     assert whole.count(rule) == 1, f"{path} has changed: {rule!r}"
-    (sources / path).write_text(whole.replace(rule, replacement))
+    write(sources / path, whole.replace(rule, replacement))
     try:
         done = run(sources, tests, BERTH_PATIENCE_S=WAIT_S, EXAMPLES=EXAMPLES)
     finally:
-        (sources / path).write_text(whole)
+        write(sources / path, whole)
     assert done.returncode == FAILED, done.stdout
+
+
+def write(module: Path, text: str) -> None:
+    """Write a module, and remove what is compiled of it: a change within a second, to as many
+    bytes, would not be noticed."""
+    module.write_text(text)
+    Path(cache_from_source(str(module))).unlink(missing_ok=True)
