@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from signal import Signals
 
 from services.executor.core.agents.state import AgentWorker
@@ -27,6 +28,13 @@ def stopped_reports(gang: EngineGang, refusal: Failure | None) -> list[Report]:
 def stuck_reports(gang: EngineGang, job: EngineJob) -> list[Report]:
     detail = f"{job.owner} was killed and is {job.phase}"
     return [WorkerStuck(**_ids(worker), detail=detail) for worker in gang.workers]
+
+
+def held_reports(gang: EngineGang, nodes: Collection[str]) -> list[Report]:
+    """Return that a lost gang holds its GPUs on those nodes, which have not shown its end."""
+    words = "the engine lost its job, and {} has not shown that nothing of it runs there"
+    workers = (worker for worker in gang.workers if worker.node_id in nodes)
+    return [WorkerStuck(**_ids(one), detail=words.format(one.node_id)) for one in workers]
 
 
 def ended_reports(

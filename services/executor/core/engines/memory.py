@@ -24,6 +24,8 @@ class Memory:
     answers_s: dict[str, tuple[float, float]] = field(default_factory=dict)
     """First and last of the looks in a row at which all nodes of a lost gang answered, by
     identity."""
+    lost_s: dict[str, float] = field(default_factory=dict)
+    """Of the first look at which a lost gang was not over, by identity."""
     refusals: dict[str, Failure] = field(default_factory=dict)
     """By identity."""
 
@@ -41,3 +43,5 @@ class Memory:
             del self.refusals[identity]
         for identity in self.answers_s.keys() - gangs.keys():
             del self.answers_s[identity]
+        for identity in self.lost_s.keys() - gangs.keys():
+            del self.lost_s[identity]

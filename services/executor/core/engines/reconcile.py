@@ -26,7 +26,12 @@ from services.executor.core.engines.contract import (
     Start,
     Submit,
 )
-from services.executor.core.engines.ends import ended_reports, stopped_reports, stuck_reports
+from services.executor.core.engines.ends import (
+    ended_reports,
+    held_reports,
+    stopped_reports,
+    stuck_reports,
+)
 from services.executor.core.engines.gangs import EngineGang, Identity, gangs_of
 from services.executor.core.engines.memory import Memory
 from services.executor.core.engines.readiness import ready_reports
@@ -222,6 +227,9 @@ def _of_begun(
     """
     last = jobs[-1] if jobs else None
     if (last is None or last.lost_node) and not _is_settled(look, gang, progress):
+        since_s = look.memory.lost_s.setdefault(gang.identity, look.now_s)
+        if progress.settle_s and look.now_s - since_s >= STUCK_AFTER_S:
+            decided.reports += held_reports(gang, frozenset(gang.nodes) - progress.cleared)
         return
     refusal = look.memory.refusals.get(gang.identity)
     decided.reports += ended_reports(gang, last, progress, refusal)
@@ -231,8 +239,7 @@ def _is_settled(look: Look, gang: EngineGang, progress: GangProgress) -> bool:
     """Return whether each node of a lost gang has shown its end there, or answers, and did so for
     as long as that end may take.
 
-    A restart of the executor waits anew.
-    """
+    A restart of the executor waits anew."""
     nodes, answers_s = look.observation.nodes, look.memory.answers_s
     rest = [name for name in gang.nodes if name not in progress.cleared]
     if not all((node := nodes.get(name)) is not None and node.responds for name in rest):

@@ -15,10 +15,10 @@ from services.executor.core.engines.contract import (
     Submit,
 )
 from services.executor.core.engines.memory import Memory
-from services.executor.core.engines.reconcile import LOOKS_APART_S, START_LATE_S
+from services.executor.core.engines.reconcile import LOOKS_APART_S, START_LATE_S, STUCK_AFTER_S
 from shared.contracts.attempts import JobStopRequested
 from shared.contracts.failures import Failure
-from shared.contracts.reports import WorkerExited
+from shared.contracts.reports import WorkerExited, WorkerStuck
 from tests.services.executor.core.engines.looks import (
     decide,
     engine_job,
@@ -83,7 +83,9 @@ def test_a_lost_gang_ends_once_its_nodes_have_answered_for_long_enough() -> None
     look = forgetful(over, progress=LOST)
     looks = int(settled_s // LOOKS_APART_S)
     for number in range(looks + 1):
-        assert decide(history, look, memory, number * LOOKS_APART_S).reports == []
+        now_s = number * LOOKS_APART_S
+        held = decide(history, look, memory, now_s).reports
+        assert [type(report) for report in held] == [WorkerStuck] * (3 * (now_s >= STUCK_AFTER_S))
     reports = decide(history, look, memory, settled_s).reports
     assert [type(report) for report in reports] == [WorkerExited] * 3
     assert isinstance(reports[0], WorkerExited) and reports[0].detail == FORGOTTEN.detail
@@ -97,7 +99,8 @@ def test_a_node_that_was_silent_or_not_looked_at_begins_anew() -> None:
     look = forgetful(over, progress=LOST)
     unseen = Memory()
     assert decide(history, look, unseen, 0.0).reports == []
-    assert decide(history, look, unseen, settled_s).reports == [], "no look lies between"
+    late = decide(history, look, unseen, settled_s).reports
+    assert not any(isinstance(report, WorkerExited) for report in late), "no look lies between"
     silent, memory = observed(over, progress=LOST, n1=engine_node("n1", responds=False)), Memory()
     decide(history, look, memory, 0.0)
     decide(history, silent, memory, 1.0)
@@ -111,6 +114,10 @@ def test_nodes_that_have_shown_the_end_need_not_answer_and_the_others_for_long_e
     half = replace(LOST, cleared=frozenset({"n1"}))
     assert decide(history, observed(over, progress=half, n1=silent), memory).reports == []
     assert memory.answers_s, "n2 answers, and has not shown the end"
+    late = decide(history, observed(over, progress=half, n1=silent), memory, 100 + STUCK_AFTER_S)
+    [stuck] = late.reports
+    assert isinstance(stuck, WorkerStuck) and stuck.allocation_id == "1/5/0/0"
+    assert "n2 has not shown" in stuck.detail
     all_ends = replace(LOST, cleared=frozenset({"n1", "n2"}))
     assert len(decide(history, observed(over, progress=all_ends, n1=silent)).reports) == 3
     assert decide(history, observed(over, progress=LOST, n1=silent)).reports == []
