@@ -1,4 +1,4 @@
-"""How answers that a client leaves are recorded."""
+"""Records of answers that a client leaves behind their last event, or before it."""
 
 from __future__ import annotations
 
