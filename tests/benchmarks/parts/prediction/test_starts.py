@@ -14,7 +14,7 @@ def starts_in_bursts(bursts: int, size: int, held: float) -> EstimatedStarts:
     is_held = np.random.default_rng(1).permutation(bursts) < held * bursts
     delay_s = np.where(is_held[hour], 100.0, 1000.0)
     interval_s = np.tile([50.0, 100.0, 200.0], (len(hour), 1))
-    return EstimatedStarts(interval_s, delay_s, interval_s, hour * 3600.0)
+    return EstimatedStarts(interval_s, delay_s, interval_s, hour.astype(np.float64) * 3600)
 
 
 def test_the_interval_of_a_share_counts_bursts_and_not_jobs() -> None:

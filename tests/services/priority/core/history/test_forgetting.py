@@ -19,7 +19,7 @@ def test_the_tenant_with_most_groups_loses_those_that_learnt_longest_ago() -> No
 
 
 def test_where_many_tenants_have_few_groups_each_enough_of_them_go() -> None:
-    rows = {("tenant", f"t{number}"): number for number in range(100)}
+    rows: dict[tuple[str, ...], int] = {("tenant", f"t{n}"): n for n in range(100)}
     kept = lately_learnt(rows, [float(number % 10) for number in range(100)], 75)
     assert len(kept) == 75
 
