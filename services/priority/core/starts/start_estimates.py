@@ -34,6 +34,9 @@ LEAST_WAIT_MS = 3_000
 """Wall ms that a job has waited before it gets an estimate: most start at once."""
 PUBLISHED_MOST = 256
 """Estimates per round; jobs without one come first, tenant by tenant where they are too many."""
+AHEAD_SHARE = 1 / 8
+"""A job that outlived its estimate is expected for this share of its wait more, at p90: what keeps
+it is not in the simulation, and without this bound it would have a new estimate in every round."""
 
 
 def estimates_due(waiting: int, ranked_at: int, now: int) -> bool:
@@ -70,8 +73,10 @@ def publish(
     shifts = queue.starts.calibration.shifts(queue.starts.outlived(now, queue.time_scale))
     intervals = simulated_intervals(delays_s)
 
-    def event_of(place: int, simulated: StartInterval) -> JobStartEstimated:
-        return start_event(queue, names[place], shift_interval(simulated, shifts), simulated, now)
+    def event_of(place: int, simulated: StartInterval, least_s: float = 0.0) -> JobStartEstimated:
+        interval = shift_interval(simulated, shifts)
+        interval = interval._replace(p90_s=max(interval.p90_s, least_s))
+        return start_event(queue, names[place], interval, simulated, now)
 
     new: list[tuple[int, StartInterval]] = []
     renewed: list[JobStartEstimated] = []
@@ -82,7 +87,7 @@ def publish(
         if estimate is None:
             new.append((place, simulated))
         elif len(renewed) < PUBLISHED_MOST:
-            event = event_of(place, simulated)
+            event = event_of(place, simulated, least_ahead_s(estimate, now, queue.time_scale))
             if is_news(estimate, event, now):
                 renewed.append(event)
     if len(new) > PUBLISHED_MOST:
@@ -90,6 +95,11 @@ def publish(
         new = [new[index] for index in turns[:PUBLISHED_MOST]]
     yield from (Decision(event_of(*one)) for one in new)
     yield from map(Decision, renewed[: PUBLISHED_MOST - len(new)])
+
+
+def least_ahead_s(estimate: OpenEstimate, now: int, time_scale: float) -> float:
+    """Return the least p90 of a new estimate, in cluster s: 0 where the job has not outlived it."""
+    return AHEAD_SHARE * estimate.delay_s(now, time_scale) if now > estimate.p90_at else 0.0
 
 
 def take_turns(tenants: Sequence[str]) -> list[int]:

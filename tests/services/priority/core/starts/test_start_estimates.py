@@ -156,3 +156,22 @@ def test_every_waiting_job_gets_an_estimate_those_without_one_first() -> None:
 def test_tenants_take_turns_where_too_many_jobs_have_no_estimate() -> None:
     assert take_turns(["a", "a", "a", "b", "b", "c"]) == [0, 3, 5, 1, 4, 2]
     assert take_turns([]) == []
+
+
+def test_a_job_that_no_node_fits_is_estimated_ever_more_rarely() -> None:
+    """By its number of GPUs it could start at once, so each estimate of the simulation is over."""
+    state = queue(entry("a", gpus=8))
+    state = change(state, nodes=(NodeGpus(node_id="n", gpus=8),))
+    for _ in range(100):
+        state.starts.calibration.learn((600.0, 600.0, 600.0), 600.0)
+    published: list[int] = []
+    hour_ms = 3_600_000
+    for now in range(LATER, LATER + 30 * hour_ms, SHORT_ROUND_MS):
+        estimate = state.starts.by_job.get("a")
+        if estimate is not None and now <= estimate.p90_at:
+            continue
+        (event,) = estimates(state, now)
+        fold(PRIORITY, state, [event], at=now)
+        published.append(now)
+    assert len(published) < 90
+    assert 3 * hour_ms < published[-1] - published[-2] < 5 * hour_ms
