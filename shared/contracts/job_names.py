@@ -13,6 +13,8 @@ Program: TypeAlias = tuple[str, str, str]
 """Tenant, user and name pattern."""
 ARGUMENTS_MOST, CHARACTERS_MOST = 64, 256
 """Of a command so many arguments count, and so many characters of each: it may have 2 MiB."""
+LETTERS = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
+"""Digests have no digits and no hashes, so that a digest is a pattern itself."""
 _DIGITS = re.compile(r"[0-9a-f]{6,}|\d+")
 
 
@@ -32,11 +34,12 @@ def program_of(tenant: str, user: str, name: str) -> Program | None:
 
 
 def command_digest(command: Sequence[str], image: str) -> str:
-    """Return eight hex digits of a command and its image, without numbers and hashes in them; empty
+    """Return eight letters of a command and its image, without numbers and hashes in them; empty
     where a job names neither. Commands that differ in those run one program.
     """
     if not command and not image:
         return ""
     texts = (image, *(argument[:CHARACTERS_MOST] for argument in command[:ARGUMENTS_MOST]))
     pattern = "\x00".join(name_pattern(text) for text in texts)
-    return hashlib.sha256(pattern.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    digest = hashlib.sha256(pattern.encode("utf-8", "surrogatepass")).hexdigest()
+    return digest[:8].translate(LETTERS)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from shared.contracts.base import Event
 from shared.contracts.checkpoint import restart_ms, speed
+from shared.contracts.job_names import command_digest
 from shared.contracts.job_spec import JobSpec, Spread
 from shared.contracts.placement import Allocation
 
@@ -16,7 +17,9 @@ Ending = Literal["", "succeeded", "failed", "cancelled"]
 NEVER = -1
 
 PRIVATE: dict[str, object] = {"command": (), "env": {}, "image": "", "workdir": "", "bundle": ""}
-"""Fields of a specification that no policy reads, and that would take most of the memory."""
+"""Fields of a specification that no policy reads, and that would take most of the memory; run times
+are learnt by a digest of command and image, which stands for the command.
+"""
 ALONE: dict[str, object] = {"depends_on": (), "elastic": None, "array_at_once": None}
 """Fields that a replay leaves out: a job arrives when it entered the queue, with its workers."""
 
@@ -61,7 +64,9 @@ class RecordedJob:
 
     @classmethod
     def enqueued(cls, job_id: str, tenant: str, spec: JobSpec, at: int) -> RecordedJob:
-        return cls(job_id, tenant, spec.model_copy(update=PRIVATE | ALONE), at)
+        digest = command_digest(spec.command, spec.image)
+        own = {"command": (digest,)} if digest else {}
+        return cls(job_id, tenant, spec.model_copy(update=PRIVATE | ALONE | own), at)
 
     @property
     def is_running(self) -> bool:

@@ -37,6 +37,7 @@ def test_commands_that_differ_in_numbers_alone_run_one_program() -> None:
     others = [(command[:3], "img"), (("python", "eval.py", *command[2:]), "img"), (command, "two")]
     digests = {command_digest(argv, image) for argv, image in [(command, "img"), *others]}
     assert len(digests) == 4 and all(len(digest) == 8 for digest in digests)
+    assert {name_pattern(digest) for digest in digests} == digests
     assert command_digest(("a", "b"), "") != command_digest(("ab",), "")
 
 

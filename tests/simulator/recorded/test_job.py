@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shared.contracts.job_names import command_digest
 from shared.contracts.job_spec import Simulated
 from shared.contracts.placement import Allocation
 from simulator.recorded.job import RecordedJob
@@ -77,5 +78,13 @@ def test_work_is_that_on_one_node_where_the_job_names_speeds_over_links() -> Non
 
 
 def test_private_fields_are_not_kept() -> None:
-    one = job(command=("secret",), env={"A": "b"}, depends_on=())
-    assert (one.spec.command, one.spec.env) == ((), {})
+    one = job(command=("secret", "--seed=1"), image="img", env={"A": "b"}, depends_on=())
+    assert (one.spec.image, one.spec.env) == ("", {})
+    assert one.spec.command == (command_digest(("secret", "--seed=2"), "img"),)
+    assert job(command=()).spec.command == ()
+
+
+def test_a_replay_distinguishes_commands_as_the_pool_did() -> None:
+    recorded = [job(command=(name,)).spec for name in ("train 1", "train 2", "smoke")]
+    digests = [command_digest(spec.command, spec.image) for spec in recorded]
+    assert digests[0] == digests[1] != digests[2]
