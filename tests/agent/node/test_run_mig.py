@@ -35,7 +35,7 @@ def test_a_worker_gets_its_instance_and_the_fault_of_its_gpu_concerns_all(
         assert double.wait_for("exited", W).exit_code == 0
         assert node.output(W) == "MIG-3b\n"
         double.wait(lambda: any(beat.faulty_gpus == (0, 1) for beat in double.heartbeats))
-        assert "GPU fault: GPU 1" in node.status()["problem"]
+        until(lambda: "GPU fault: GPU 1" in node.status()["problem"])
 
 
 def test_an_agent_waits_for_instances_of_its_type(
