@@ -12,7 +12,7 @@ from cli.app import BerthApp
 from cli.commands.apply import apply
 from cli.commands.audit import audit
 from cli.commands.backup import backup, restore
-from cli.commands.check import bench, projections, verify
+from cli.commands.bench import bench
 from cli.commands.completion import NAME, completion, enable_completion
 from cli.commands.dead import dead
 from cli.commands.demo import demo
@@ -26,11 +26,13 @@ from cli.commands.keys import keys
 from cli.commands.ledgers import ledgers
 from cli.commands.llm import llm
 from cli.commands.logs import logs
-from cli.commands.nodes import cordon, drain, nodes, queue, uncordon
+from cli.commands.nodes import cordon, drain, nodes, uncordon
 from cli.commands.open import open_
 from cli.commands.pipeline import pipeline
 from cli.commands.policies import policies
 from cli.commands.pools import pools
+from cli.commands.projections import projections
+from cli.commands.queue import queue
 from cli.commands.replay import replay
 from cli.commands.retry import retry
 from cli.commands.secrets import secrets
@@ -46,6 +48,7 @@ from cli.commands.upgrade import upgrade
 from cli.commands.usage import usage
 from cli.commands.users import users
 from cli.commands.validate import validate
+from cli.commands.verify import verify
 from cli.commands.webhooks import webhooks
 from cli.commands.what_if import what_if
 from cli.commands.whoami import whoami

@@ -1,4 +1,4 @@
-"""`berth nodes`, `queue`, `cordon`, `uncordon`, `drain`: nodes and queues of the pools."""
+"""`berth nodes`, `cordon`, `uncordon`, `drain`: the nodes of the pools."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.api.answers import api, await_answer, items, pages, report
+from cli.api.answers import api, await_answer, pages, report
 from cli.api.http import Api, Json, part, pool_field
 from cli.app import ListGroup
 from cli.commands.enrolment import (
@@ -25,7 +25,6 @@ from cli.errors import CliError
 from cli.input.arguments import AsJson, Data, Limit, NodeArgument, OnlyPool, PoolOfObject, Reason
 from cli.text.nodes import COLUMNS, is_gone, loss_text, node_row
 from cli.text.output import emit, report_line, table
-from cli.text.times import clock
 
 Everything = Annotated[
     bool, typer.Option("--all", help="Also lost nodes that were revoked, or lost a week ago.")
@@ -101,23 +100,6 @@ def state_before(client: Api, node: str) -> Json | None:
         return client.get(f"/v1/nodes/{part(node)}")
     except CliError:
         return None
-
-
-def queue(
-    pool: OnlyPool = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of rows.")] = 50,
-    as_json: AsJson = False,
-    data: Data = None,
-) -> None:
-    """List waiting jobs in queue order."""
-    rows = items(api(data).get("/v1/queue", {"pool": pool, "limit": limit}))
-    if as_json:
-        emit(rows)
-        return
-    columns = ("POSITION", "JOB", "NAME", "TENANT", "GPUS", "HELD BY", "SHORT", "SINCE")
-    names = ("position", "job_id", "name", "tenant", "gpus", "held_reason", "short_gpus")
-    cells = ((*(row[name] for name in names), clock(row["waiting_since"])) for row in rows)
-    table(columns, cells, "no jobs waiting")
 
 
 def cordon(
