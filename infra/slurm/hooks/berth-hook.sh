@@ -29,7 +29,8 @@ epilog_slurmd)
     ;;
 '')
     [ -n "${JOBSTATE:-}" ] || exit 0
-    identity=${JOBNAME:-} uid=${UID:-}
+    # Some shells make UID their own.
+    identity=${JOBNAME:-} uid=$(id -u "${USERNAME:-}" 2> /dev/null)
     file="ended.$job" text="$uid $now_ms $JOBSTATE ${EXITCODE:-0:0}"
     ;;
 *) exit 0 ;;

@@ -15,10 +15,13 @@ from infra.slurm.cluster import HOOK
 from services.executor.core.engines.noted import folder_name
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.slurm.hook_folder import HookFolder
+from services.executor.engines.slurm.users import user_name
 from tests.patience import until
 from tests.services.executor.core.engines.looks import IDENTITY
 
 UID = os.getuid()
+SHELLS = (("sh",), ("bash", "--posix"))
+"""`/bin/sh` is one or the other, by the distribution."""
 OF_NODE = {"SLURM_JOB_ID": "17", "SLURM_JOB_UID": str(UID), "SLURMD_NODENAME": "n1"}
 PROLOG = {**OF_NODE, "SLURM_SCRIPT_CONTEXT": "prolog_slurmd", "SLURM_JOB_COMMENT": IDENTITY}
 EPILOG = {**OF_NODE, "SLURM_SCRIPT_CONTEXT": "epilog_slurmd", "SLURM_JOB_COMMENT": IDENTITY}
@@ -28,7 +31,8 @@ END = {"JOBID": "17", "JOBNAME": IDENTITY, "JOBSTATE": "FAILED", "EXITCODE": "0:
 class Hook:
     """The script as it is installed, and the folder of its notes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, shell: tuple[str, ...]) -> None:
+        self.shell = shell
         self.notes = folder / "notes"
         self.notes.mkdir(mode=0o755)
         self.script = folder / HOOK.name
@@ -37,23 +41,22 @@ class Hook:
         self.configuration.write_text(f"notes={self.notes}\nrun={folder}/run\n")
 
     def run(self, variables: dict[str, str]) -> int:
-        """Run it as Slurm does; a shell makes `UID` itself, so that `env` has to set that."""
-        command = ["env", "-i", *(f"{name}={text}" for name, text in variables.items())]
-        return subprocess.run([*command, str(self.script)], check=False).returncode
+        command = (*self.shell, str(self.script))
+        return subprocess.run(command, env=variables, check=False).returncode
 
     def read(self, *uids: int) -> list[tuple[str, str, str]]:
         notes = HookFolder(self.notes, frozenset(uids)).notes([IDENTITY])[IDENTITY]
         return [(note.kind, note.ref, note.node) for note in notes]
 
 
-@pytest.fixture
-def hook(tmp_path: Path) -> Hook:
-    return Hook(tmp_path)
+@pytest.fixture(params=SHELLS, ids=" ".join)
+def hook(tmp_path: Path, request: pytest.FixtureRequest) -> Hook:
+    return Hook(tmp_path, request.param)
 
 
 @pytest.mark.process
 def test_begin_and_ends_are_noted_for_the_users_of_berth(hook: Hook) -> None:
-    for variables in (PROLOG, EPILOG, {**END, "UID": str(UID)}):
+    for variables in (PROLOG, EPILOG, {**END, "USERNAME": user_name(UID)}):
         assert hook.run(variables) == 0
     kinds = {("begun", "17", "n1"), ("cleared", "17", "n1"), ("ended", "17", "")}
     assert set(hook.read(UID)) == kinds
