@@ -237,9 +237,8 @@ def _of_begun(
 
 def _is_settled(look: Look, gang: EngineGang, progress: GangProgress) -> bool:
     """Return whether each node of a lost gang has shown its end there, or answers, and did so for
-    as long as that end may take.
-
-    A restart of the executor waits anew."""
+    as long as that end may take; a restart of the executor waits anew.
+    """
     nodes, answers_s = look.observation.nodes, look.memory.answers_s
     rest = [name for name in gang.nodes if name not in progress.cleared]
     if not all((node := nodes.get(name)) is not None and node.responds for name in rest):

@@ -49,12 +49,15 @@ class Tidying:
     def tidy(self, now_s: float) -> None:
         """Remove what was over at the last round already, and is old enough; go on after errors."""
         over = frozenset(self._ended(now_s))
+        errors = []
         for folder in over & self._over:
             try:
                 # It follows no link, whatever the tenant puts there meanwhile.
                 shutil.rmtree(folder)
             except (OSError, RecursionError) as error:
-                log.warning("not removed", extra={"path": str(folder), "reason": str(error)})
+                errors.append(str(error))
+        if errors:
+            log.warning("not removed", extra={"folders": len(errors), "reason": errors[0]})
         self._over = over
 
     def _ended(self, now_s: float) -> Iterator[Path]:
