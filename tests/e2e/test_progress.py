@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.errors import UNREACHABLE
-from cli.main import app
 from infra.supervisor.stack import AGENT as OWN_AGENT
+from tests.e2e.agents.jobs import berth
 from tests.e2e.joined import a_joined_node
 from tests.e2e.stand import LOCAL_POOL, Json, Stand, a_stand, eventually
 
@@ -44,17 +42,6 @@ def submit(stand: Stand, *command: str) -> str:
         return ticket if status == 202 else None
 
     return str(eventually(taken)["job_id"])
-
-
-def berth(stand: Stand, *words: str) -> str:
-    """Return what the command prints; it is repeated while a busy broker lets it fail."""
-
-    def printed() -> str | None:
-        done = CliRunner().invoke(app, [*words, "--data", str(stand.stack.data_dir)])
-        assert done.exit_code in (0, UNREACHABLE), (words, done.output, done.exception)
-        return None if done.exit_code else done.output
-
-    return eventually(printed)
 
 
 def test_the_start_of_the_next_job_follows_from_the_iterations_of_a_training(stand: Stand) -> None:
