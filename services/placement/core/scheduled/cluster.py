@@ -16,13 +16,9 @@ from services.placement.core.pool.queue import QueueScan
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.protection import movable_from_ms
 from services.placement.core.scheduled.claims import holds_in_view, is_scattered, is_scheduled
-from shared.contracts.checkpoint import speed, type_speed
-from shared.performance.rates import RateTable
+from services.placement.core.scheduled.estimates import estimates_of
 from shared.schedulers.hooks import Hooks
-from shared.schedulers.view import CandidateJob, ClusterView, Estimates, Placement, TypedNode
-
-LEAST_WORK_S = 1.0
-"""Work that is left of a job which runs longer than it was expected to."""
+from shared.schedulers.view import CandidateJob, ClusterView, Placement, TypedNode
 
 
 def cluster_view(pool: Pool, now: int, most_waiting: int = Hooks.most_waiting) -> ClusterView:
@@ -121,43 +117,3 @@ def placement_of(job: Job) -> Placement:
     for slot in slots_of(job):
         gpus[slot.node_id] = gpus.get(slot.node_id, 0) + len(slot.gpus)
     return tuple(sorted(gpus.items()))
-
-
-def estimates_of(pool: Pool, job: Job, types: tuple[str, ...], now: int) -> Estimates:
-    """Return the speeds that the job declares, and the rest of its expected run time.
-
-    A second of work is a second with the gang as requested at speed 1. An elastic gang works in
-    proportion to its workers, so that its least and its most say all between; of another one
-    without `gpu_speeds` no speed is known.
-    """
-    rates = None
-    if job.spec.gpu_speeds is not None or job.spec.elastic is not None:
-        shape = job.shape
-        rates = RateTable(
-            {
-                (name, workers * shape.gpus): type_speed(job.spec, name) * speed(job.spec, workers)
-                for name in types
-                for workers in {shape.min_workers, job.spec.gang.workers, shape.max_workers}
-            }
-        )
-    return Estimates("history", work_left_s(pool, job, now), rates)
-
-
-def work_left_s(pool: Pool, job: Job, now: int) -> float | None:
-    """Return the seconds of work that are left; None if the run time is not known.
-
-    No start outlasts the walltime of its job, at which it is ended.
-    """
-    estimate_ms = job.estimate_ms(pool.time_scale)
-    if estimate_ms is None:
-        return None
-    worked_ms = max(0, job.ran_ms(now) - job.paid_ms(pool.time_scale))
-    names = [name for name in job.nodes if name in pool.board.nodes]
-    types = {pool.board.nodes[name].kind.gpu_type for name in names}
-    pace = speed(job.spec, len(job.allocations), types) if job.allocations else 1.0
-    done_s = job.done_s + worked_ms / 1000 * pool.time_scale * pace
-    left_s = estimate_ms / 1000 * pool.time_scale - done_s
-    if job.started_at and job.spec.walltime_s is not None:
-        rest_s = job.spec.walltime_s - job.ran_ms(now) / 1000 * pool.time_scale
-        left_s = min(left_s, rest_s * pace)
-    return max(LEAST_WORK_S, left_s)

@@ -14,7 +14,7 @@ def opened() -> core.ProposalRequest:
     pool = typed()
     pool.run(job("one", 4, gpu_speeds={FAST: 2.0}, walltime_s=100))
     pool.proposes = False
-    pool.submit(job("two", 4), job("three", 4))
+    pool.submit(job("two", 4), job("three", 2, workers=2, spread_speeds={"rack": 0.5}))
     pool.now = pool.state.schedule.until
     pool.wake()
     return core.request_of(pool.state)
