@@ -1,5 +1,6 @@
-"""Pools under schedulers on a whole stack: Gavel over two types, AFS over elastic jobs, and parts
-of GPUs packed by fragments. Their decisions are carried out, and the ledgers verify."""
+"""Pools under schedulers on a whole stack: Gavel over two types, AFS over elastic jobs, A-SRPT that
+chooses nodes, and parts of GPUs packed by fragments. Their decisions are carried out, and the
+ledgers verify."""
 
 from __future__ import annotations
 
@@ -24,11 +25,13 @@ QUICK = {"time_scale": SCALE, "min_residency_s": 0.0, "round_ms": 50}
 POOLS = (
     ConfigurePool(pool="typed", scheduler="gavel", **QUICK),
     ConfigurePool(pool="elastic", scheduler="afs", **QUICK),
+    ConfigurePool(pool="chosen", scheduler="a_srpt", **QUICK),
     ConfigurePool(pool="parts", packing="fragments", **QUICK),
 )
 NODES = {
     "typed": (("fast-0", "fast"), ("slow-0", "slow")),
     "elastic": (("e-0", "a100"), ("e-1", "a100")),
+    "chosen": (("c-0", "a100"), ("c-1", "a100")),
     "parts": (("p-0", "a100"), ("p-1", "a100")),
 }
 ABSENT = ("failslow", "throttle", "notifier", AGENT)
@@ -140,6 +143,24 @@ def test_afs_resizes_elastic_jobs(stand: Stand) -> None:
     assert len(first["allocations"]) == 8, "alone it has all GPUs"
     assert {event["reason"] for event in resized} == {"shrink", "grow"}
     assert of_type(history(stand, short), "placed")[0]["policy"].endswith("+afs")
+
+
+def test_a_srpt_chooses_nodes(stand: Stand) -> None:
+    """Gangs of two sizes, which it starts where they fit on as few nodes as can be."""
+    jobs = [
+        submitted(
+            stand,
+            "chosen",
+            gang={"workers": 2 + number % 3},
+            walltime_s=3600,
+            simulated={"duration_s": 600 + 60 * number},
+        )
+        for number in range(6)
+    ]
+    placed = [of_type(history(stand, job_id), "placed") for job_id in jobs]
+    assert all(event["policy"].endswith("+a_srpt") for own in placed for event in own)
+    assert all("chosen_nodes" in event["terms"] for own in placed for event in own)
+    assert any(event["terms"]["chosen_nodes"] == 1.0 for own in placed for event in own)
 
 
 def test_parts_of_gpus_are_packed_by_fragments(stand: Stand) -> None:
