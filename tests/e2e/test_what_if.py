@@ -29,6 +29,7 @@ def stand() -> Iterator[Stand]:
             f"time_scale={SCALE}",
             "base_policy=fcfs",
             'shadows=["smallest_first"]',
+            "scheduler_shadow=fcfs",
         )
         yield stand
 
@@ -58,8 +59,11 @@ def test_a_replay_has_the_recorded_order_and_other_policies_another(stand: Stand
     assert first_wait["replayed_mean_s"] == pytest.approx(first_wait["recorded_mean_s"], rel=0.5)
     assert {one["tenant"] for one in rows["sjf"]["tenants"]} == {"ada"}
     by_shadow = json.loads(berth(stand, *words))
-    assert [one["policy"] for one in by_shadow["shadows"]] == ["smallest_first"]
-    assert by_shadow["rows"][-1]["name"] == "smallest_first"
+    ranked, proposed = by_shadow["shadows"]
+    assert (ranked["policy"], proposed["policy"]) == ("smallest_first", "rounds:fcfs")
+    assert proposed["orders"] > 0 and proposed["refused"] == 0
+    names = [row["name"] for row in by_shadow["rows"]]
+    assert names == ["recorded", "present settings", "smallest_first", "fcfs, in rounds"]
 
 
 def test_the_ledgers_are_sound(stand: Stand) -> None:
