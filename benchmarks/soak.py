@@ -32,6 +32,8 @@ from shared.process.progress import ReportLine
 
 SAMPLE_S = 10.0
 ENDS_S = 120.0
+ARCHIVING = {"BERTH_ARCHIVE_EVERY_H": "0.1"}
+"""Each slice archives several times."""
 NODES = [f"p0-h100-0{number}" for number in range(3)]
 
 
@@ -82,7 +84,8 @@ async def run_slice(
         data_dir=folder / "stack",
         broker=options.broker,
         awaited=AWAITED,
-        env={"executor-virtual": inventory(folder, 1)},
+        archive=str(folder / "archive") if options.broker == "kafka" else "",
+        env={"executor-virtual": inventory(folder, 1), "publisher": ARCHIVING},
         beside=engine_programs(ports),
     )
     began = time.monotonic()

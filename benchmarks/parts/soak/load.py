@@ -18,7 +18,8 @@ COMMANDS = TP("commands", LANE)
 ARRAY = 10
 LOAD = (
     "arrays, cancels, drains, slow nodes, malformed records, submissions and reads by the API, "
-    "LLM requests of two tenants to two emulated engines, a reader of the event stream"
+    "LLM requests of two tenants to two emulated engines, a reader of the event stream, and an "
+    "archive of the ledgers"
 )
 SLOW_S = 8.0
 
