@@ -30,6 +30,9 @@ from shared.process.progress import ReportLine
 ROOT = Path(__file__).parents[1]
 FILES = (ROOT / "docs" / "examples" / "reported_ddp.py", ROOT / "reporter" / "berth_reporter")
 NODES = 5
+HEALTHY = "healthy"
+MODES = {HEALTHY: "off", "unmitigated": "off", "mitigated": "automatic"}
+"""`mitigation` of the pool in each training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class SlowWorkerOptions:
     factor: float = 8.0
     migration_cost_s: float = 10.0
     """That plans assume at first: a checkpoint every 20 steps and a start of Python."""
+    only_slowed: bool = False
+    """Leave the undisturbed training out."""
     broker: Broker = "embedded"
 
 
@@ -66,7 +71,9 @@ async def _trained(
     options: SlowWorkerOptions, client: Api, shared: Path, report_line: ReportLine
 ) -> Json:
     result: Json = {"bench": "slow_worker", "steps": options.steps, "factor": options.factor}
-    for name, mode in (("healthy", "off"), ("unmitigated", "off"), ("mitigated", "automatic")):
+    for name, mode in MODES.items():
+        if name == HEALTHY and options.only_slowed:
+            continue
         report_line(f"{name}: {options.steps} steps")
         settings = {
             "pool": POOL,
@@ -77,7 +84,7 @@ async def _trained(
         }
         await asyncio.to_thread(answered, client, "/v1/pools", settings)
         training = Training(client, _prepared(shared / name), options.steps, options.batch)
-        drill = None if name == "healthy" else SlowedWorker(options.factor)
+        drill = None if name == HEALTHY else SlowedWorker(options.factor)
         result[name] = await asyncio.to_thread(training.run, drill)
     return result
 

@@ -16,7 +16,7 @@ async def test_a_training_with_a_slowed_worker_ends_sooner_where_it_is_migrated(
     """The comparison is within one run and by a large factor; no figure of its own decides."""
     if reason := missing_torch():
         pytest.skip(reason)
-    options = SlowWorkerOptions(steps=100, factor=10.0)
+    options = SlowWorkerOptions(steps=100, factor=10.0, only_slowed=True)
     result = cast("dict[str, Any]", await run(options, lambda line: None))
     alone, moved = result["unmitigated"], result["mitigated"]
     assert (alone["attempts"], moved["attempts"] > 1) == (1, True), result
