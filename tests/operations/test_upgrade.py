@@ -44,21 +44,31 @@ def _previous() -> bytes:
 
 
 class Site:
-    """One machine: a folder of code that is replaced in place, and a stack that runs from it."""
+    """One machine: a folder of code that is replaced in place, and a stack that runs from it.
 
-    def __init__(self, root: Path) -> None:
+    Beside it lies each release, compiled at its first start.
+    """
+
+    def __init__(self, root: Path, archive: bytes) -> None:
         self.code, self.data = root / "code", root / "data"
-
-    def install_previous(self, archive: bytes) -> None:
-        shutil.rmtree(self.code, ignore_errors=True)
+        self._previous, self._this = root / "previous", root / "this"
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            tar.extractall(self.code, filter="data")
+            tar.extractall(self._previous, filter="data")
+        for name in CODE:
+            shutil.copytree(ROOT / name, self._this / name)
+
+    def install_previous(self) -> None:
+        self._install(self._previous)
 
     def install_this(self) -> None:
-        shutil.rmtree(self.code)
-        for name in CODE:
-            skipped = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / name, self.code / name, ignore=skipped)
+        self._install(self._this)
+
+    def _install(self, release: Path) -> None:
+        """Put the release in the place of the other one, which keeps what it has compiled."""
+        for other in (self._previous, self._this):
+            if not other.exists():
+                self.code.rename(other)
+        release.rename(self.code)
 
     def run(self, *words: str, timeout_s: float = 600, **env: str) -> str:
         """Run a program of the installed code; return its output."""
@@ -141,8 +151,8 @@ def site() -> Iterator[Site]:
     if not archive:
         pytest.skip(f"this clone does not hold {PREVIOUS}, the release before this one")
     with scratch_folder("upgrade") as folder:
-        made = Site(folder)
-        made.install_previous(archive)
+        made = Site(folder, archive)
+        made.install_previous()
         made.berth("up", "--detach")
         try:
             made.berth("tenants", "add", TENANT, "--pool", "virtual")
@@ -165,7 +175,7 @@ def test_upgrade_and_rollback_under_traffic(site: Site) -> None:
         site.berth("pools", "add", "later", "backends=virtual")
         assert site.upgrade_state() == (False, 0)
         traffic.go_on()
-        site.install_previous(_previous())
+        site.install_previous()
         site.roll()
         traffic.go_on()
 
