@@ -22,7 +22,7 @@ from tests.e2e.stand import Json, Stand, a_stand, eventually
 from tests.pages import ROOT
 
 RUN, DRAIN, URGENT = blocks_of("operations/training.md")
-TORCHRUN, JAX, *_ = blocks_of("frameworks.md")
+TORCHRUN, JAX, _, MPI = blocks_of("frameworks.md")[:4]
 LOOPBACK = "--env GLOO_SOCKET_IFNAME=lo"
 PYTHON = shutil.which("python3", path=DEFAULT_PATH)
 NODES = ("train-1", "train-2", "train-3")
@@ -209,6 +209,20 @@ def test_a_program_of_jax_begins_in_the_cluster_of_its_gang(
     ended(stand, job_id)
     line = r"process (\d) of 2 has 2 of 4 devices"
     eventually(lambda: sorted(lines(stand, job_id, line)) == [("0",), ("1",)])
+
+
+@pytest.mark.skipif(
+    not shutil.which("mpirun", path=DEFAULT_PATH), reason="workers find no mpirun of Open MPI"
+)
+def test_mpirun_starts_a_process_for_each_gpu_of_the_gang(
+    stand: Stand, nodes: dict[str, JoinedNode]
+) -> None:
+    job_id = submit_block(stand, MPI, {})
+    row = ended(stand, job_id)
+    assert sorted(row["nodes"]) == sorted(nodes)
+    line = r"0: process (\d) of 4 in worker (\d)"
+    placed = [("0", "0"), ("1", "0"), ("2", "1"), ("3", "1")]
+    eventually(lambda: sorted(lines(stand, job_id, line)) == placed)
 
 
 def test_the_ledgers_are_sound(stand: Stand) -> None:
