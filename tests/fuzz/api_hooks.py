@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import zlib
+from collections import Counter
 from typing import Any
 
 import schemathesis
 
+from tests.fuzz.api_fuzzer import EVERY_WRONG_TYPE
 from tests.fuzz.canary import CANARY
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
@@ -20,6 +22,23 @@ KNOWN = {
     "job_id": ("adas", "bobs"),
     "command_id": ("c-adas", "c-bobs"),
 }
+
+
+_wrong_types: Counter[str] = Counter()
+"""Values of wrong types so far, by operation and field."""
+
+
+@schemathesis.hook
+def filter_case(context: Any, case: Any) -> bool:
+    """Keep the first wrong type of each field, and a third of its others, another one on each route
+    and for each field: they are two fifths of all cases, and one validation refuses them."""
+    phase: Any = case.meta.phase.data if case.meta else None
+    if getattr(phase, "scenario", "") != "incorrect_type" or EVERY_WRONG_TYPE in os.environ:
+        return True
+    field = f"{case.operation.label} {phase.parameter_location} {phase.parameter} {phase.location}"
+    number = _wrong_types[field]
+    _wrong_types[field] += 1
+    return number == 0 or (number + zlib.crc32(field.encode())) % 3 == 0
 
 
 @schemathesis.hook
