@@ -11,6 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
+
+from tests.patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 STREAMS = "/v1/events$"
 """Streams never end; `test_api` reads them itself."""
@@ -34,6 +38,7 @@ LEFT_OUT = f"{STREAMS}|{SPANS}|{TOKENS}|{SECRETS}|{WEBHOOKS}|{TERMINALS}"
 GROUPS = ("^/v1/jobs", "^/v1/(pools|endpoints)")
 """Routes with two thirds of the cases, each fuzzed by a process beside that of all other routes: a
 process waits for each answer. Schemathesis' own threads end with a SystemError of Python 3.11."""
+DOCUMENT = "openapi.json"
 GENERATED = re.compile(r"(\d+) generated")
 
 
@@ -83,8 +88,10 @@ def fuzz(
     if not whole:
         groups = [["--exclude-path-regex", "|".join((LEFT_OUT, *GROUPS))]]
         groups += (["--include-path-regex", g, "--exclude-path-regex", LEFT_OUT] for g in GROUPS)
+    # Read once: the timeout of Schemathesis' own read is 10 s.
+    document = httpx.get(f"{url}/openapi.json", timeout=PATIENCE_S).text
     with ThreadPoolExecutor(len(groups)) as pool:
-        runs = pool.map(lambda group: _run(url, [*options, *group], env), groups)
+        runs = pool.map(lambda group: _run(url, document, [*options, *group], env), groups)
         outcomes = list(runs)
     return Outcome(
         sum(outcome.cases for outcome in outcomes),
@@ -93,11 +100,12 @@ def fuzz(
     )
 
 
-def _run(url: str, options: list[str], env: dict[str, str]) -> Outcome:
+def _run(url: str, document: str, options: list[str], env: dict[str, str]) -> Outcome:
     """Run Schemathesis in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="berth-fuzz-") as name:
         config = Path(name) / "schemathesis.toml"
         config.write_text("")
+        (Path(name) / DOCUMENT).write_text(document)
         command = [
             sys.executable,
             "-m",
@@ -105,7 +113,9 @@ def _run(url: str, options: list[str], env: dict[str, str]) -> Outcome:
             "--config-file",
             str(config),
             "run",
-            f"{url}/openapi.json",
+            DOCUMENT,
+            "--url",
+            url,
             *options,
             "--checks",
             "all",
