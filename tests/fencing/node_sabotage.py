@@ -185,8 +185,8 @@ SABOTAGES = {
     ),
     "R20 a GPU whose worker does not die is offered": Sabotage(
         f"{AGENT}/node/run.py",
-        "{*config.unusable_gpus, *stuck}",
-        "{*config.unusable_gpus}",
+        "{*self._inventory.unusable, *stuck}",
+        "{*self._inventory.unusable}",
         f"{NODE_LEASES}::test_the_gpu_of_a_worker_that_does_not_die_is_not_offered",
     ),
     "R24 another node reports an end": Sabotage(

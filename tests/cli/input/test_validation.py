@@ -59,4 +59,4 @@ def test_a_compact_program_does_the_same() -> None:
     text = compact(
         '"""Words."""\ndef double(number: int) -> int:\n    """More."""\n    return 2 * number\n'
     )
-    assert text == "def double(number):\n    return 2 * number"
+    assert text == "def double(number):\n return 2 * number"

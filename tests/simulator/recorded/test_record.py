@@ -115,7 +115,7 @@ def test_a_document_has_no_number_that_json_lacks(done: WhatIf) -> None:
     shadows = [ShadowRecord("las", 4, 2.0)]
     document = document_of(part(), done, shadows, {"x": "y"})
     assert json.loads(json.dumps(document, allow_nan=False)) == document
-    assert document["shadows"] == [{"policy": "las", "orders": 4, "agreement": 0.5}]
+    assert document["shadows"] == [{"policy": "las", "orders": 4, "agreement": 0.5, "refused": 0}]
     assert document["left_out"] == {"x": "y"}
     assert math.isclose(document["mean_gpus"], 8)
 
