@@ -13,6 +13,7 @@ from cli.input.arguments import AsJson, Data
 from cli.input.moments import parse_moment_ms
 from cli.stack.ledger_log import LedgerLog, open_ledgers
 from cli.text.output import emit, lines, report_line, table
+from cli.text.what_if import IN_ROUNDS, notes, policy_table, tenant_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from simulator.recorded.slice import RecordedSlice
 
 ALL = "all"
-IN_ROUNDS = "rounds:"
 
 
 class Chosen(NamedTuple):
@@ -99,8 +99,6 @@ def what_if(
     if as_json:
         emit(document)
         return
-    from cli.text.what_if import notes, policy_table, tenant_table
-
     lines(notes(document))
     for columns, rows in (policy_table(document), tenant_table(document)):
         lines([""])

@@ -8,6 +8,7 @@ from typing import Any
 from cli.text.times import moment
 
 IN_ROUNDS = "rounds:"
+"""Prefix of a scheduler among the policies."""
 Json = dict[str, Any]
 Table = tuple[tuple[str, ...], list[tuple[object, ...]]]
 

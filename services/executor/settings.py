@@ -12,6 +12,10 @@ from services.executor.core.kubernetes.names import NAMESPACE_PATTERN, is_namesp
 from services.executor.core.ray.submission import LONGEST_S
 from shared.http.server_settings import NodeExecutors, ServerSettings, addresses_of
 
+SLURM_NAME = r"^[A-Za-z0-9._-]*$"
+SLURM_NAMES = r"^([a-z0-9._-]+:[A-Za-z0-9._-]+(,|$))*$"
+"""`tenant:name,...`"""
+
 
 class ExecutorSettings(ServerSettings):
     """`BERTH_` variables of this service; one process serves nodes of one or more pools.
@@ -70,7 +74,7 @@ class ExecutorSettings(ServerSettings):
     )
     slurm_partition: str = Field(
         default="",
-        pattern=r"^[A-Za-z0-9._-]*$",
+        pattern=SLURM_NAME,
         description="Partition of Slurm whose nodes are the pool's; all nodes, and the default "
         "partition, if not given",
     )
@@ -79,27 +83,27 @@ class ExecutorSettings(ServerSettings):
     )
     slurm_user: str = Field(
         default="",
-        pattern=r"^[A-Za-z0-9._-]*$",
+        pattern=SLURM_NAME,
         description="UNIX user of the jobs, which needs an executor of root; its own if not given",
     )
     slurm_users: str = Field(
         default="",
-        pattern=r"^([a-z0-9._-]+:[A-Za-z0-9._-]+(,|$))*$",
+        pattern=SLURM_NAMES,
         description="tenant:user,...: UNIX users of these tenants' jobs instead",
     )
     slurm_account: str = Field(
         default="",
-        pattern=r"^[A-Za-z0-9._-]*$",
+        pattern=SLURM_NAME,
         description="Account of the jobs; the default of their user if not given",
     )
     slurm_accounts: str = Field(
         default="",
-        pattern=r"^([a-z0-9._-]+:[A-Za-z0-9._-]+(,|$))*$",
+        pattern=SLURM_NAMES,
         description="tenant:account,...: accounts of these tenants' jobs instead",
     )
     slurm_qos: str = Field(
         default="",
-        pattern=r"^[A-Za-z0-9._-]*$",
+        pattern=SLURM_NAME,
         description="QOS of the jobs; the default of their account if not given",
     )
     slurm_hooks: Path | None = Field(

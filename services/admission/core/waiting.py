@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import TypeVar
 
 from services.admission.core.dependencies import unfinished_dependencies
@@ -129,28 +130,34 @@ def requeue_by_quota(state: AdmissionState, tenants: list[str]) -> None:
     """Skip the jobs above the changed bounds, and queue the rest by submission."""
     waiting = state.waiting
     for tenant in tenants:
-        job_ids: dict[str, None] = {}
-        for queues in (waiting.quota_queues, waiting.spot_queues, waiting.oversized):
-            job_ids |= queues.pop(tenant, {})
-        jobs = [state.deferred[job_id] for job_id in job_ids]
-        for job in sorted(jobs, key=lambda job: job.submitted_at):
+        queues = (waiting.quota_queues, waiting.spot_queues, waiting.oversized)
+        for job in oldest_first(state, pop_queued(queues, tenant)):
             join_quota_queue(state, job)
 
 
 def requeue_by_user(state: AdmissionState, owner: Owner) -> None:
     """Queue the jobs of a user by its changed bound; without one nothing of it keeps them."""
     waiting = state.waiting
-    job_ids: dict[str, None] = {}
-    for queues in (waiting.user_queues, waiting.user_oversized):
-        job_ids |= queues.pop(owner, {})
+    job_ids = pop_queued((waiting.user_queues, waiting.user_oversized), owner)
     waiting.users_with_room.pop(owner, None)
     if user_share(state, owner).bound is None:
         waiting.ready.update(job_ids)
         return
-    for job in sorted(
-        (state.deferred[job_id] for job_id in job_ids), key=lambda job: job.submitted_at
-    ):
+    for job in oldest_first(state, job_ids):
         join_user_queue(state, job)
+
+
+def pop_queued(queues: Iterable[dict[Key, JobIds]], key: Key) -> dict[str, None]:
+    """Remove the queues of a key, and return their jobs in the order of the queues."""
+    job_ids: dict[str, None] = {}
+    for by_key in queues:
+        job_ids |= by_key.pop(key, {})
+    return job_ids
+
+
+def oldest_first(state: AdmissionState, job_ids: Iterable[str]) -> list[PendingJob]:
+    jobs = (state.deferred[job_id] for job_id in job_ids)
+    return sorted(jobs, key=lambda job: job.submitted_at)
 
 
 def waiting_tenants(state: AdmissionState) -> list[str]:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from services.executor.core.engines.noted import folder_name
 from services.executor.core.slurm.hooks import HookNote, notes_of
-from services.executor.engines.engine import EngineAway
-from services.executor.engines.noted_folder import NOTE_BYTES, refuse_writers
+from services.executor.engines.noted_folder import NOTE_BYTES, reachable, refuse_writers
 from services.executor.engines.tenant_files import read_file
 
 BELL = "bell"
@@ -32,11 +31,9 @@ class HookFolder:
 
     def notes(self, identities: Iterable[str]) -> dict[str, list[HookNote]]:
         """Return the notes of each gang. Raises EngineAway, also where others may write them."""
-        try:
+        with reachable(self._root):
             refuse_writers(self._root, stat.S_IWGRP | stat.S_IWOTH)
             return {name: notes_of(self._files(name), self._uids) for name in identities}
-        except OSError as error:
-            raise EngineAway(f"{self._root}: {error.strerror}") from None
 
     def _files(self, identity: str) -> dict[str, bytes]:
         folder = self._root / folder_name(identity)
